@@ -1,0 +1,44 @@
+/* shim ↔ init (pid 1 of the container): SOCK_SEQPACKET datagrams, a fixed head, then strings.
+ * The shim starts processes and signals them; init reports their exits. Each ends when the other
+ * does: a sandbox without its shim is of no use to anybody. What comes from init is treated as
+ * coming from the sandbox. */
+#pragma once
+
+#include <stdint.h>
+
+#include "husk/limits.h"
+
+enum {
+    INIT_PROTOCOL_VERSION = 1,
+    INIT_SOCKET_FD = 3
+};
+
+enum init_type {
+    /* shim → init */
+    INIT_START = 1, /* tag; strings: argc times argv, then environment entries that come on top of
+                       the image's. Three descriptors: stdin, stdout, stderr. The process gets its
+                       own session, cwd /home/user. ← INIT_STARTED with a pidfd (SCM_RIGHTS), or
+                       INIT_FAILED; later INIT_EXITED */
+    INIT_SIGNAL,    /* tag of a started process, value = signal: to its process group */
+    INIT_KILL_ALL,  /* SIGKILL to every process of the container but init */
+
+    /* init → shim */
+    INIT_READY = 32, /* once, at start */
+    INIT_STARTED,    /* tag, value = pid inside the container; one descriptor: its pidfd */
+    INIT_FAILED,     /* tag, value = errno: it could not be started */
+    INIT_EXITED,     /* tag, value = wait status as of waitpid(2) */
+};
+
+struct init_message {
+    uint32_t version;
+    uint32_t type;
+    uint64_t tag;
+    int32_t value;
+    uint32_t argument_count; /* INIT_START: how many of the strings are argv */
+    uint32_t string_bytes;   /* bytes of NUL-terminated strings that follow */
+    uint32_t reserved;
+};
+
+enum {
+    INIT_DATAGRAM_BYTES = sizeof(struct init_message) + MAX_INIT_STRINGS_BYTES
+};

@@ -1,0 +1,64 @@
+/* huskd ↔ keeper: one fixed struct per SOCK_SEQPACKET datagram, over the socket `keeper.sock` in
+ * the state directory. huskd asks, the keeper answers with the same tag; KEEPER_GONE comes unasked.
+ * The keeper accepts one huskd at a time. When huskd goes away nothing happens to the sandboxes;
+ * when the keeper goes away huskd connects again. */
+#pragma once
+
+#include <stdint.h>
+
+#include "husk/limits.h"
+
+enum {
+    KEEPER_PROTOCOL_VERSION = 1,
+    KEEPER_TEXT_SIZE = 240
+};
+
+enum keeper_type {
+    KEEPER_HELLO = 1, /* → version check; ← status 0, text = HUSK_VERSION of the keeper */
+    KEEPER_CREATE, /* id, limits → container with init and shim running; no kernel yet. ← status,
+                      text on failure */
+    KEEPER_REMOVE, /* id → ← when no process, mount, cgroup or socket of it is left; status 0 or
+                      -ENOENT */
+    KEEPER_USAGE, /* id, or all-zero for every sandbox → ← one message each (flags: KEEPER_MORE on
+                     all but the last). No sandbox at all, or unknown id: one message with status
+                     -ENOENT and without KEEPER_MORE */
+    KEEPER_STOP, /* remove every sandbox, then end the keeper and the anchor. ← once every sandbox
+                    is removed */
+    KEEPER_GONE, /* ← id: this sandbox ended by itself (its init or shim died); everything of it is
+                    removed */
+};
+
+enum {
+    KEEPER_MORE = 1
+};
+
+struct sandbox_limits {
+    uint64_t memory_bytes;
+    uint64_t disk_bytes;
+    uint32_t cpu_millis; /* thousandths of a core */
+    uint32_t pids;
+};
+
+struct sandbox_usage {
+    uint64_t memory_bytes; /* without what the disk holds */
+    uint64_t cpu_micros;
+    uint64_t disk_bytes;
+    uint32_t pids;
+    uint32_t out_of_memory_kills;
+};
+
+struct keeper_message {
+    uint32_t version;
+    uint32_t type;
+    uint64_t tag;
+    int32_t status; /* 0 or -errno, in answers */
+    uint32_t flags;
+    uint8_t id[16];
+    struct sandbox_limits limits;
+    struct sandbox_usage usage;
+    char text[KEEPER_TEXT_SIZE]; /* NUL-terminated by the reader */
+};
+
+/* The shim of a sandbox listens on <state>/shims/<id>, for huskd alone. */
+#define KEEPER_SOCKET_NAME "keeper.sock"
+#define SHIM_SOCKET_DIR    "shims"

@@ -1,0 +1,60 @@
+/* Every quantity that a caller or a sandbox can drive, in one place. Checked where it enters. */
+#pragma once
+
+enum {
+    KIB = 1024,
+    MIB = 1024 * KIB,
+
+    /* HTTP */
+    MAX_CODE_BYTES = 4 * MIB,
+    MAX_JSON_BODY_BYTES =
+        MAX_CODE_BYTES * 6 + 64 * KIB, /* code in JSON: every byte may be \u00XX */
+    MAX_SMALL_BODY_BYTES = 256 * KIB,  /* bodies of all other routes */
+    MAX_CONNECTIONS = 4096,
+    CONNECTION_MEMORY_BYTES = 32 * KIB, /* request line and headers of one connection */
+    CONNECTION_IDLE_SECONDS = 60,
+    MAX_REQUEST_ID_LENGTH = 128,
+    MAX_JSON_DEPTH = 64,
+
+    /* Sandboxes: what create accepts; the operator's maxima come on top */
+    MAX_NAME_LENGTH = 63,
+    MAX_ENV_ENTRIES = 128,
+    MAX_ENV_BYTES = 32 * KIB,
+    MIN_MEMORY_MB = 64,
+    MAX_MEMORY_MB = 1024 * 1024,
+    MIN_DISK_MB = 16,
+    MAX_DISK_MB = 1024 * 1024,
+    MIN_PIDS = 16,
+    MAX_PIDS = 32768,
+    MAX_CPUS = 512,
+    MIN_TTL_SECONDS = 1,
+    MAX_TTL_SECONDS = 365 * 24 * 3600,
+    MAX_SANDBOXES = 20000,          /* the id range of P is larger */
+    MAX_TOMBSTONES = 4096,          /* closed sandboxes that still answer 410 */
+    MAX_RECORD_BYTES = 128 * KIB,   /* huskd's note of a sandbox, kept by its shim */
+    DISK_BYTES_PER_INODE = 4 * KIB, /* a disk of 1 GiB has 262,144 inodes */
+
+    /* Executions, in the shim */
+    MAX_QUEUED_EXECUTIONS = 16,
+    MAX_TIMEOUT_SECONDS = 24 * 3600,
+    MAX_STREAM_BYTES = 1 * MIB,   /* stdout, and stderr, of one execution, head and tail together */
+    MAX_RESULT_BYTES = 16 * MIB,  /* one entry of results */
+    MAX_RESULTS_BYTES = 24 * MIB, /* all entries of one execution */
+    MAX_RESULTS = 1024,           /* entries of one execution */
+    MAX_TRACEBACK_BYTES = 256 * KIB,
+    MAX_ERROR_TEXT_BYTES = 8 * KIB, /* error and error_value */
+    MAX_ANSWER_BYTES = 64 * MIB,    /* a whole answer as JSON */
+    MAX_EXECUTE_FRAME_BYTES = MAX_JSON_BODY_BYTES + 64 * KIB,
+
+    /* What a kernel may send, per message */
+    MAX_WIRE_FRAMES = 64,
+    MAX_WIRE_FRAME_BYTES = 32 * MIB,
+    MAX_WIRE_MESSAGE_BYTES = 48 * MIB,
+    MAX_WIRE_HEADER_BYTES = 64 * KIB,
+    WIRE_RECEIVE_QUEUE = 32, /* messages that libzmq may hold for a channel */
+    SHIM_MEMORY_BYTES = 384 * MIB,
+
+    /* Between the programs */
+    MAX_INIT_STRINGS_BYTES = 96 * KIB, /* argv and environment of one started process */
+    MAX_KERNEL_LOG_BYTES = 16 * KIB,   /* last words of a kernel that did not start */
+};

@@ -1,0 +1,113 @@
+#include "base/frame.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fdio.h"
+
+enum {
+    READ_STEP = 64 * 1024
+};
+
+_Static_assert(sizeof(struct frame_header) == 16, "the header is sent as it is");
+
+void frame_stream_init(struct frame_stream *stream, int fd, uint32_t receive_limit,
+                       size_t send_limit)
+{
+    *stream = (struct frame_stream){.fd = fd, .receive_limit = receive_limit};
+    stream->in = BUFFER_LIMITED(receive_limit + sizeof(struct frame_header) + READ_STEP);
+    stream->out = BUFFER_LIMITED(send_limit);
+}
+
+void frame_stream_close(struct frame_stream *stream)
+{
+    stream->fd = close_fd(stream->fd);
+    buffer_free(&stream->in);
+    buffer_free(&stream->out);
+    stream->delivered = 0;
+}
+
+int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const void *payload,
+               size_t length)
+{
+    if (stream->fd < 0)
+        return -EPIPE;
+    if (length > UINT32_MAX)
+        return -EMSGSIZE;
+    struct frame_header header = {
+        .version = FRAME_VERSION, .type = type, .length = (uint32_t)length, .tag = tag};
+    /* Room for the whole frame first: half a frame must never be queued. */
+    if (!buffer_reserve(&stream->out, sizeof header + length))
+        return -ENOSPC;
+    (void)buffer_append(&stream->out, &header, sizeof header);
+    (void)buffer_append(&stream->out, payload, length);
+    return frame_flush(stream);
+}
+
+int frame_flush(struct frame_stream *stream)
+{
+    size_t sent = 0;
+    int result = 0;
+    while (sent < stream->out.length) {
+        ssize_t n = send(stream->fd, stream->out.data + sent, stream->out.length - sent,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            sent += (size_t)n;
+        } else if (errno != EINTR) {
+            result = errno == EAGAIN ? 0 : -errno;
+            break;
+        }
+    }
+    buffer_consume(&stream->out, sent);
+    return result;
+}
+
+bool frame_wants_write(const struct frame_stream *stream)
+{
+    return stream->out.length > 0;
+}
+
+static void drop_delivered(struct frame_stream *stream)
+{
+    if (stream->delivered) {
+        buffer_consume(&stream->in, stream->delivered);
+        stream->delivered = 0;
+    }
+}
+
+int frame_fill(struct frame_stream *stream)
+{
+    drop_delivered(stream);
+    char *room = buffer_reserve(&stream->in, READ_STEP);
+    if (!room)
+        return -ENOMEM;
+    ssize_t n = recv(stream->fd, room, READ_STEP, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EINTR ? -EAGAIN : -errno;
+    if (n == 0)
+        return -EPIPE;
+    buffer_grow(&stream->in, (size_t)n);
+    return 0;
+}
+
+int frame_next(struct frame_stream *stream, struct frame_header *header, const char **payload,
+               struct failure *why)
+{
+    drop_delivered(stream);
+    if (stream->in.length < sizeof *header)
+        return 0;
+    memcpy(header, stream->in.data, sizeof *header);
+    if (header->version != FRAME_VERSION)
+        return fail_plain(why, EPROTO, "the peer speaks version %u of the messages, this is %u",
+                          header->version, (unsigned)FRAME_VERSION);
+    if (header->length > stream->receive_limit)
+        return fail_plain(why, EMSGSIZE, "message of %u bytes, at most %u are taken",
+                          header->length, stream->receive_limit);
+    size_t whole = sizeof *header + header->length;
+    if (stream->in.length < whole)
+        return 0;
+    *payload = stream->in.data + sizeof *header;
+    stream->delivered = whole;
+    return 1;
+}
