@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -104,6 +106,20 @@ int set_nonblocking(int fd, bool on)
 int set_cloexec(int fd, bool on)
 {
     return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+void cloexec_from(int first)
+{
+    (void)close_range((unsigned)first, ~0U, CLOSE_RANGE_CLOEXEC);
+}
+
+void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int close_fd(int fd)

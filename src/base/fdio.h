@@ -20,7 +20,12 @@ int write_file_at(int dirfd, const char *path, const char *text); /* existing fi
 
 int set_nonblocking(int fd, bool on);
 int set_cloexec(int fd, bool on);
+/* Before an exec: of the descriptors from `first` on nothing stays open in the new program. */
+void cloexec_from(int first);
 int close_fd(int fd); /* closes if >= 0; returns -1, so that `x = close_fd(x);` */
+
+/* As many descriptors as the hard limit allows: a sandbox costs a few in each program. */
+void raise_descriptor_limit(void);
 
 /* One datagram (SOCK_SEQPACKET) with file descriptors. `fds` may be NULL with count 0. */
 enum {

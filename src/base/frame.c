@@ -60,6 +60,8 @@ int frame_flush(struct frame_stream *stream)
         }
     }
     buffer_consume(&stream->out, sent);
+    if (stream->out.length == 0)
+        buffer_free(&stream->out);
     return result;
 }
 
@@ -73,6 +75,9 @@ static void drop_delivered(struct frame_stream *stream)
     if (stream->delivered) {
         buffer_consume(&stream->in, stream->delivered);
         stream->delivered = 0;
+        /* A large message must not stay as a large buffer: there is a stream for each sandbox. */
+        if (stream->in.length == 0)
+            buffer_free(&stream->in);
     }
 }
 

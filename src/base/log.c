@@ -19,7 +19,9 @@ static struct {
     const char *program;
     enum log_level level;
     enum log_format format;
-} settings = {"husk", LOG_INFO, LOG_FORMAT_TEXT};
+    const char *context_key; /* NULL: none */
+    const char *context_value;
+} settings = {.program = "husk", .level = LOG_INFO, .format = LOG_FORMAT_TEXT};
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
@@ -30,6 +32,12 @@ void log_setup(const char *program, enum log_level level, enum log_format format
     settings.format = format;
     if (format == LOG_FORMAT_AUTO)
         settings.format = isatty(STDERR_FILENO) ? LOG_FORMAT_TEXT : LOG_FORMAT_JSON;
+}
+
+void log_context(const char *key, const char *value)
+{
+    settings.context_key = key;
+    settings.context_value = value;
 }
 
 enum log_level log_current_level(void)
@@ -101,6 +109,8 @@ static void begin_line(struct buffer *line, enum log_level level, const char *me
         for (const char *p = message; *p; p++)
             (void)buffer_append(line, (unsigned char)*p < 0x20 ? " " : p, 1);
     }
+    if (settings.context_key)
+        append_field(line, settings.context_key, settings.context_value);
 }
 
 /* One write per line, so that lines of several processes on one stderr do not mix. */

@@ -19,6 +19,8 @@ enum log_format {
 
 /* `program` is borrowed for the life of the process ("huskd", "keeper", …). */
 void log_setup(const char *program, enum log_level level, enum log_format format);
+/* A field for every line from now on, for a process that works for one thing. Both are borrowed for its life. */
+void log_context(const char *key, const char *value);
 enum log_level log_current_level(void);
 enum log_format log_current_format(void); /* never AUTO */
 

@@ -1,0 +1,167 @@
+#include "keeper/container_setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+#include "husk/confine.h"
+#include "husk/init_protocol.h"
+
+enum {
+    USER_ID = 1000
+};
+
+static const char host_name[] = "husk";
+
+/* ipykernel binds to the loopback address for the output of forked children. */
+static int raise_loopback(struct failure *why)
+{
+    _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+        return fail(why, errno, "raise the loopback interface");
+    return 0;
+}
+
+/* Every namespace but the user namespace belongs to P, so nothing inside ever holds a capability
+ * over them. */
+static int build(const struct setup *setup, struct failure *why)
+{
+    int r = cgroup_join(&setup->cgroup, why);
+    if (r < 0)
+        return r;
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return fail(why, errno, "make a cgroup namespace");
+    r = rootfs_enter(&setup->rootfs, why);
+    if (r >= 0)
+        r = raise_loopback(why);
+    if (r < 0)
+        return r;
+    if (sethostname(host_name, strlen(host_name)) < 0)
+        return fail(why, errno, "set the host name");
+    return 0;
+}
+
+/* Into the user namespace with one id, which the keeper maps. */
+static int enter_user_namespace(const struct setup *setup, struct failure *why)
+{
+    struct setup_report request = {0};
+    char byte;
+    if (setgroups(0, NULL) < 0)
+        return fail(why, errno, "drop groups");
+    if (unshare(CLONE_NEWUSER) < 0)
+        return fail(why, errno, "make a user namespace");
+    /* New credentials make a process undumpable, and then its id map cannot be written. */
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return fail(why, errno, "stay dumpable");
+    if (write_all(setup->report, &request, sizeof request) < 0 ||
+        read_exactly(setup->report, &byte, 1) < 0)
+        return fail(why, EPIPE, "ask for the id map");
+    return 0;
+}
+
+static int confine_self(const struct setup *setup, struct failure *why)
+{
+    _cleanup_close_ int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (status < 0)
+        return fail(why, errno, "open /proc/self/status");
+    _cleanup_close_ int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score < 0)
+        return fail(why, errno, "open /proc/self/oom_score_adj");
+    struct confinement how = {.uid = USER_ID,
+                              .filter_fd = setup->filter_fd,
+                              .status_fd = status,
+                              .score_adjustment_fd = score};
+    return confine(&how, why);
+}
+
+/* Standard streams lead nowhere; the socket to the shim is the only other thing init gets. */
+static int execute_init(const struct setup *setup, struct failure *why)
+{
+    _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return fail(why, errno, "open /dev/null");
+    int program = fcntl(setup->init_program, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1);
+    int report = fcntl(setup->report, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1);
+    int socket = fcntl(setup->init_socket, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1);
+    for (int fd = 0; fd < INIT_SOCKET_FD; fd++) {
+        if (dup2(null, fd) < 0)
+            return fail(why, errno, "set standard streams");
+    }
+    if (program < 0 || report < 0 || socket < 0 || dup2(socket, INIT_SOCKET_FD) < 0)
+        return fail(why, errno, "pass descriptors");
+    cloexec_from(INIT_SOCKET_FD + 1);
+    const char *argv[] = {"husk-init", NULL};
+    const char *environment[] = {NULL};
+    (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
+    struct setup_report last = {.code = errno};
+    (void)snprintf(last.text, sizeof last.text, "execute init: %s", strerror(errno));
+    (void)write_all(report, &last, sizeof last);
+    _exit(1);
+}
+
+static void run(const struct setup *setup)
+{
+    struct failure why = {0};
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* Until init runs, the end of the keeper ends this too: nobody else would know of it. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setsid();
+    umask(022);
+    int r = build(setup, &why);
+    if (r >= 0)
+        r = enter_user_namespace(setup, &why);
+    if (r >= 0)
+        r = confine_self(setup, &why);
+    if (r >= 0)
+        (void)execute_init(setup, &why);
+    struct setup_report report = {.code = why.code ? why.code : EINVAL};
+    memcpy(report.text, why.text, sizeof report.text);
+    (void)write_all(setup->report, &report, sizeof report);
+    _exit(1);
+}
+
+pid_t setup_fork(const struct setup *setup, int *pidfd, struct failure *why)
+{
+    struct clone_args arguments = {
+        .flags =
+            CLONE_PIDFD | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS,
+        .pidfd = (uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid == 0)
+        run(setup);
+    return pid < 0 ? fail(why, errno, "make the namespaces of a container") : pid;
+}
+
+int setup_write_map(pid_t pid, uid_t uid, struct failure *why)
+{
+    char line[64], path[64];
+    (void)snprintf(line, sizeof line, "%d %u 1\n", USER_ID, uid);
+    const struct {
+        const char *file, *text;
+    } writes[] = {{"setgroups", "deny"}, {"uid_map", line}, {"gid_map", line}};
+    for (size_t i = 0; i < ARRAY_LENGTH(writes); i++) {
+        (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, writes[i].file);
+        int r = write_file_at(AT_FDCWD, path, writes[i].text);
+        if (r < 0)
+            return fail(why, r, "write %s", path);
+    }
+    return 0;
+}

@@ -1,0 +1,171 @@
+#include "keeper/filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fdio.h"
+
+/* clang-format off */
+static const char *const allowed[] = {
+    "accept", "accept4", "access", "alarm", "arch_prctl", "bind", "brk", "cachestat", "capget",
+    "chdir", "chmod", "chown", "clock_getres", "clock_gettime", "clock_nanosleep", "close",
+    "close_range", "connect", "copy_file_range", "creat", "dup", "dup2", "dup3", "epoll_create",
+    "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd",
+    "eventfd2", "execve", "execveat", "exit", "exit_group", "faccessat", "faccessat2",
+    "fadvise64", "fallocate", "fchdir", "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat",
+    "fcntl", "fdatasync", "fgetxattr", "flistxattr", "flock", "fork", "fremovexattr", "fsetxattr",
+    "fstat", "fstatfs", "fsync", "ftruncate", "futex", "futex_requeue", "futex_wait",
+    "futex_waitv", "futex_wake", "futimesat", "get_mempolicy", "get_robust_list",
+    "get_thread_area", "getcpu", "getcwd", "getdents", "getdents64", "getegid", "geteuid",
+    "getgid", "getgroups", "getitimer", "getpeername", "getpgid", "getpgrp", "getpid", "getppid",
+    "getpriority", "getrandom", "getresgid", "getresuid", "getrlimit", "getrusage", "getsid",
+    "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "getxattr",
+    "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch", "io_cancel",
+    "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit", "ioctl", "ioprio_get",
+    "ipc", "kill", "landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self",
+    "lchown", "lgetxattr", "link", "linkat", "listen", "listxattr", "llistxattr", "lremovexattr",
+    "lseek", "lsetxattr", "lstat", "madvise", "membarrier", "memfd_create", "mincore", "mkdir",
+    "mkdirat", "mknod", "mknodat", "mlock", "mlock2", "mlockall", "mmap", "mprotect",
+    "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
+    "mremap", "mseal", "msgctl", "msgget", "msgrcv", "msgsnd", "msync", "munlock", "munlockall",
+    "munmap", "nanosleep", "newfstatat", "open", "openat", "openat2", "pause", "pidfd_open",
+    "pidfd_send_signal", "pipe", "pipe2", "pkey_alloc", "pkey_free", "pkey_mprotect", "poll",
+    "ppoll", "prctl", "pread64", "preadv", "preadv2", "prlimit64", "process_madvise", "pselect6",
+    "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readlink", "readlinkat", "readv",
+    "recvfrom", "recvmmsg", "recvmsg", "remap_file_pages", "removexattr", "rename", "renameat",
+    "renameat2", "restart_syscall", "rmdir", "rseq", "rt_sigaction", "rt_sigpending",
+    "rt_sigprocmask", "rt_sigqueueinfo", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait",
+    "rt_tgsigqueueinfo", "sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity",
+    "sched_getattr", "sched_getparam", "sched_getscheduler", "sched_rr_get_interval",
+    "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler", "sched_yield",
+    "seccomp", "select", "semctl", "semget", "semop", "semtimedop", "sendfile", "sendmmsg",
+    "sendmsg", "sendto", "set_robust_list", "set_thread_area", "set_tid_address", "setfsgid",
+    "setfsuid", "setgid", "setgroups", "setitimer", "setpgid", "setpriority", "setregid",
+    "setresgid", "setresuid", "setreuid", "setrlimit", "setsid", "setsockopt", "setuid",
+    "setxattr", "shmat", "shmctl", "shmdt", "shmget", "shutdown", "sigaltstack", "signalfd",
+    "signalfd4", "socketpair", "splice", "stat", "statfs", "statx", "symlink", "symlinkat",
+    "sync", "sync_file_range", "syncfs", "sysinfo", "tee", "tgkill", "time", "timer_create",
+    "timer_delete", "timer_getoverrun", "timer_gettime", "timer_settime", "timerfd_create",
+    "timerfd_gettime", "timerfd_settime", "times", "tkill", "truncate", "umask", "uname",
+    "unlink", "unlinkat", "utime", "utimensat", "utimes", "vfork", "vmsplice", "wait4", "waitid",
+    "waitpid", "write", "writev"};
+/* clang-format on */
+
+/* Refused with EPERM, which is what an unprivileged process sees on any machine. */
+/* clang-format off */
+static const char *const refused[] = {
+    "acct", "add_key", "adjtimex", "bpf", "chroot", "clock_adjtime", "clock_settime",
+    "delete_module", "fanotify_init", "fanotify_mark", "finit_module", "fsconfig", "fsmount",
+    "fsopen", "fspick", "get_kernel_syms", "init_module", "io_uring_enter", "io_uring_register",
+    "io_uring_setup", "ioperm", "iopl", "kcmp", "kexec_file_load", "kexec_load", "keyctl",
+    "lookup_dcookie", "mbind", "migrate_pages", "modify_ldt", "mount", "mount_setattr",
+    "move_mount", "move_pages", "name_to_handle_at", "nfsservctl", "open_by_handle_at",
+    "open_tree", "perf_event_open", "personality", "pidfd_getfd", "pivot_root",
+    "process_vm_readv", "process_vm_writev", "ptrace", "quotactl", "quotactl_fd", "reboot",
+    "request_key", "set_mempolicy", "setdomainname", "sethostname", "setns", "settimeofday",
+    "swapoff", "swapon", "sysfs", "syslog", "umount", "umount2", "unshare", "uselib",
+    "userfaultfd", "ustat", "vhangup", "vm86", "vm86old"};
+/* clang-format on */
+
+/* In front of libseccomp's program, which cannot say "all but these two, whatever the upper half of
+ * the argument": no input may be pushed into a terminal that somebody else reads. */
+static const struct sock_filter terminal_rules[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* little endian */
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+};
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "terminal_rules reads the lower half first");
+
+/* Names that this libseccomp or this architecture does not have are left out: the default covers
+ * them. */
+static int add_names(scmp_filter_ctx context, const char *const *names, size_t count,
+                     uint32_t action)
+{
+    for (size_t i = 0; i < count; i++) {
+        int number = seccomp_syscall_resolve_name(names[i]);
+        if (number == __NR_SCMP_ERROR)
+            continue;
+        int r = seccomp_rule_add(context, action, number, 0);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* clone without new namespaces. clone3 keeps its flags in memory, where no filter sees them: it
+ * gets the default, and glibc falls back to clone. */
+static int add_clone(scmp_filter_ctx context)
+{
+    const scmp_datum_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+    return seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                            SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
+}
+
+static int add_socket(scmp_filter_ctx context)
+{
+    int r = 0;
+    for (scmp_datum_t family = 0; r >= 0 && family <= AF_INET6; family++) {
+        bool useful = family == AF_UNIX || family == AF_INET || family == AF_INET6;
+        r = seccomp_rule_add(context, useful ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EAFNOSUPPORT),
+                             SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, family));
+    }
+    if (r >= 0)
+        r = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+                             SCMP_A0(SCMP_CMP_GT, AF_INET6));
+    return r;
+}
+
+static int add_all(scmp_filter_ctx context)
+{
+    int r = seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+    /* no_new_privs is confine()'s business */
+    if (r >= 0)
+        r = seccomp_attr_set(context, SCMP_FLTATR_CTL_NNP, 0);
+    if (r >= 0)
+        r = add_names(context, allowed, ARRAY_LENGTH(allowed), SCMP_ACT_ALLOW);
+    if (r >= 0)
+        r = add_names(context, refused, ARRAY_LENGTH(refused), SCMP_ACT_ERRNO(EPERM));
+    if (r >= 0)
+        r = add_clone(context);
+    if (r >= 0)
+        r = add_socket(context);
+    /* a balanced tree: a call costs a few comparisons instead of a walk through the list */
+    if (r >= 0)
+        r = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+    return r;
+}
+
+int filter_compile(struct failure *why)
+{
+    _cleanup_close_ int fd = memfd_create("husk-filter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return fail(why, errno, "make a memory file for the system call filter");
+    scmp_filter_ctx context = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    if (!context)
+        return fail(why, ENOMEM, "compile the system call filter");
+    int r = write_all(fd, terminal_rules, sizeof terminal_rules);
+    if (r >= 0)
+        r = add_all(context);
+    if (r >= 0)
+        r = seccomp_export_bpf(context, fd);
+    seccomp_release(context);
+    if (r < 0)
+        return fail(why, r, "compile the system call filter");
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return fail(why, errno, "seal the system call filter");
+    return TAKE_DESCRIPTOR(fd);
+}

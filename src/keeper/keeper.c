@@ -1,0 +1,435 @@
+#include "keeper/keeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "husk/version.h"
+#include "keeper/cgroup.h"
+#include "keeper/id_pool.h"
+#include "keeper/shim_start.h"
+
+/* A request of huskd that waits for its container. */
+struct pending {
+    struct pending *next;
+    struct id id;
+    uint64_t tag;
+    uint32_t type; /* KEEPER_CREATE or KEEPER_REMOVE */
+};
+
+struct keeper {
+    struct container_host *host;
+    struct container *containers;
+    struct pending *pending;
+    struct id_pool *ids;
+    int listen_fd;
+    int client; /* huskd, -1: none */
+    struct source *client_source;
+    struct buffer out; /* whole messages that huskd has not taken yet */
+    struct id trial;
+    bool stopping;
+    uint64_t stop_tag;
+};
+
+static struct container *find(const struct keeper *keeper, struct id id)
+{
+    struct container *container = keeper->containers;
+    while (container && !id_equal(container_plan(container)->id, id))
+        container = container_next(container);
+    return container;
+}
+
+/* --- talking to huskd
+ * ---------------------------------------------------------------------------------- */
+
+static void drop_client(struct keeper *keeper)
+{
+    keeper->client_source = source_remove(keeper->client_source);
+    keeper->client = close_fd(keeper->client);
+    buffer_clear(&keeper->out);
+    while (keeper->pending) {
+        struct pending *pending = keeper->pending;
+        keeper->pending = pending->next;
+        free(pending);
+    }
+}
+
+static void flush(struct keeper *keeper)
+{
+    while (keeper->client >= 0 && keeper->out.length > 0) {
+        ssize_t n = send(keeper->client, keeper->out.data, sizeof(struct keeper_message),
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n < 0) {
+            drop_client(keeper);
+            return;
+        }
+        buffer_consume(&keeper->out, sizeof(struct keeper_message));
+    }
+    if (keeper->client_source)
+        (void)source_set_events(keeper->client_source,
+                                keeper->out.length > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static void say(struct keeper *keeper, struct keeper_message *message)
+{
+    if (keeper->client < 0)
+        return;
+    message->version = KEEPER_PROTOCOL_VERSION;
+    if (buffer_append(&keeper->out, message, sizeof *message) < 0) {
+        drop_client(keeper);
+        return;
+    }
+    flush(keeper);
+}
+
+static void answer(struct keeper *keeper, const struct keeper_message *request, int status,
+                   const char *text)
+{
+    struct keeper_message message = {.type = request->type, .tag = request->tag, .status = status};
+    memcpy(message.id, request->id, sizeof message.id);
+    (void)snprintf(message.text, sizeof message.text, "%s", text);
+    say(keeper, &message);
+}
+
+static void wait_for(struct keeper *keeper, const struct keeper_message *request, struct id id)
+{
+    struct pending *pending = must_alloc(sizeof *pending);
+    *pending = (struct pending){
+        .id = id, .tag = request->tag, .type = request->type, .next = keeper->pending};
+    keeper->pending = pending;
+}
+
+/* Answer everything of this type that waits for the container. True if anything did. */
+static bool answer_pending(struct keeper *keeper, uint32_t type, struct id id, int status,
+                           const char *text)
+{
+    bool any = false;
+    for (struct pending **link = &keeper->pending; *link;) {
+        struct pending *pending = *link;
+        if (pending->type != type || !id_equal(pending->id, id)) {
+            link = &pending->next;
+            continue;
+        }
+        *link = pending->next;
+        struct keeper_message request = {.type = type, .tag = pending->tag};
+        memcpy(request.id, id.bytes, sizeof request.id);
+        free(pending);
+        any = true;
+        answer(keeper, &request, status, text);
+        /* The answer may have failed and dropped the whole list. */
+        link = &keeper->pending;
+    }
+    return any;
+}
+
+/* --- what happens to containers
+ * ---------------------------------------------------------------------------- */
+
+static void tell_anchor(const struct keeper *keeper, enum stored_type type, const char *text)
+{
+    struct stored_message message = {.type = type};
+    (void)snprintf(message.text, sizeof message.text, "%s", text);
+    (void)stored_send(keeper->host->store_fd, &message, NULL, 0);
+}
+
+static void container_made(struct container *container, const struct failure *why, void *user)
+{
+    struct keeper *keeper = user;
+    struct id id = container_plan(container)->id;
+    if (!container_plan(container)->trial) {
+        (void)answer_pending(keeper, KEEPER_CREATE, id, why ? -why->code : 0, why ? why->text : "");
+        return;
+    }
+    if (why) {
+        tell_anchor(keeper, STORED_FAILED, why->text);
+        loop_stop(keeper->host->loop, 1);
+        return;
+    }
+    container_remove(container);
+}
+
+static void accept_client(struct source *source, uint32_t events, void *user);
+
+static void serve(struct keeper *keeper)
+{
+    if (!source_add(keeper->host->loop, keeper->listen_fd, EPOLLIN, accept_client, keeper)) {
+        tell_anchor(keeper, STORED_FAILED, "the keeper cannot watch its socket");
+        loop_stop(keeper->host->loop, 1);
+        return;
+    }
+    tell_anchor(keeper, STORED_READY, "");
+}
+
+static void stop_if_empty(struct keeper *keeper)
+{
+    if (!keeper->stopping || keeper->containers)
+        return;
+    struct keeper_message request = {.type = KEEPER_STOP, .tag = keeper->stop_tag};
+    answer(keeper, &request, 0, "");
+    tell_anchor(keeper, STORED_STOP, "");
+}
+
+static void container_gone(struct container *container, void *user)
+{
+    struct keeper *keeper = user;
+    const struct container_plan *plan = container_plan(container);
+    for (struct container *at = keeper->containers, *previous = NULL; at;
+         previous = at, at = container_next(at)) {
+        if (at != container)
+            continue;
+        if (previous)
+            container_set_next(previous, container_next(at));
+        else
+            keeper->containers = container_next(at);
+        break;
+    }
+    id_pool_give_back(keeper->ids, plan->uid);
+    if (plan->trial) {
+        serve(keeper);
+        return;
+    }
+    if (!answer_pending(keeper, KEEPER_REMOVE, plan->id, 0, "")) {
+        struct keeper_message event = {.type = KEEPER_GONE};
+        memcpy(event.id, plan->id.bytes, sizeof event.id);
+        say(keeper, &event);
+    }
+    stop_if_empty(keeper);
+}
+
+static int make_container(struct keeper *keeper, struct container_plan *plan, struct failure *why)
+{
+    struct container *container;
+    if (id_pool_take(keeper->ids, &plan->uid) < 0)
+        return fail_plain(why, EAGAIN, "every id for sandboxes is in use");
+    int r = container_new(keeper->host, plan, &container, why);
+    if (r < 0) {
+        id_pool_give_back(keeper->ids, plan->uid);
+        return r;
+    }
+    container_set_next(container, keeper->containers);
+    keeper->containers = container;
+    return 0;
+}
+
+/* --- requests
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void on_hello(struct keeper *keeper, const struct keeper_message *request)
+{
+    answer(keeper, request, 0, HUSK_VERSION);
+}
+
+static bool limits_are_sane(const struct sandbox_limits *limits)
+{
+    return limits->memory_bytes >= (uint64_t)MIN_MEMORY_MB * MIB &&
+           limits->memory_bytes <= (uint64_t)MAX_MEMORY_MB * MIB &&
+           limits->disk_bytes >= (uint64_t)MIN_DISK_MB * MIB &&
+           limits->disk_bytes <= (uint64_t)MAX_DISK_MB * MIB && limits->cpu_millis >= 10 &&
+           limits->cpu_millis <= MAX_CPUS * 1000 && limits->pids >= MIN_PIDS &&
+           limits->pids <= MAX_PIDS;
+}
+
+static void on_create(struct keeper *keeper, const struct keeper_message *request)
+{
+    struct container_plan plan = {.limits = request->limits};
+    struct failure why = {0};
+    memcpy(plan.id.bytes, request->id, sizeof plan.id.bytes);
+    if (keeper->stopping || id_is_null(plan.id) || !limits_are_sane(&plan.limits) ||
+        find(keeper, plan.id)) {
+        answer(keeper, request, -EINVAL, "no such sandbox can be made");
+        return;
+    }
+    wait_for(keeper, request, plan.id);
+    int r = make_container(keeper, &plan, &why);
+    if (r < 0)
+        (void)answer_pending(keeper, KEEPER_CREATE, plan.id, r, why.text);
+}
+
+static void on_remove(struct keeper *keeper, const struct keeper_message *request)
+{
+    struct id id;
+    memcpy(id.bytes, request->id, sizeof id.bytes);
+    struct container *container = find(keeper, id);
+    if (!container) {
+        answer(keeper, request, -ENOENT, "there is no such sandbox");
+        return;
+    }
+    wait_for(keeper, request, id);
+    container_remove(container);
+}
+
+static void on_usage(struct keeper *keeper, const struct keeper_message *request)
+{
+    struct id wanted;
+    memcpy(wanted.bytes, request->id, sizeof wanted.bytes);
+    struct keeper_message last = {.type = KEEPER_USAGE, .tag = request->tag, .status = -ENOENT};
+    for (const struct container *container = keeper->containers; container;
+         container = container_next(container)) {
+        const struct container_plan *plan = container_plan(container);
+        if (!container_is_running(container) || plan->trial ||
+            (!id_is_null(wanted) && !id_equal(plan->id, wanted)))
+            continue;
+        if (last.status == 0) {
+            last.flags = KEEPER_MORE;
+            say(keeper, &last);
+        }
+        last = (struct keeper_message){
+            .type = KEEPER_USAGE, .tag = request->tag, .limits = plan->limits};
+        memcpy(last.id, plan->id.bytes, sizeof last.id);
+        container_usage(container, &last.usage);
+    }
+    say(keeper, &last);
+}
+
+static void on_stop(struct keeper *keeper, const struct keeper_message *request)
+{
+    keeper->stopping = true;
+    keeper->stop_tag = request->tag;
+    for (struct container *container = keeper->containers; container;
+         container = container_next(container))
+        container_remove(container);
+    stop_if_empty(keeper);
+}
+
+static void handle(struct keeper *keeper, const struct keeper_message *request)
+{
+    static void (*const handlers[])(struct keeper *,
+                                    const struct keeper_message *) = {[KEEPER_HELLO] = on_hello,
+                                                                      [KEEPER_CREATE] = on_create,
+                                                                      [KEEPER_REMOVE] = on_remove,
+                                                                      [KEEPER_USAGE] = on_usage,
+                                                                      [KEEPER_STOP] = on_stop};
+    if (request->version != KEEPER_PROTOCOL_VERSION)
+        answer(keeper, request, -EPROTO, "this keeper speaks another version of the messages");
+    else if (request->type < ARRAY_LENGTH(handlers) && handlers[request->type])
+        handlers[request->type](keeper, request);
+    else
+        answer(keeper, request, -ENOSYS, "unknown request");
+}
+
+static void client_ready(struct source *source _unused_, uint32_t events, void *user)
+{
+    struct keeper *keeper = user;
+    if (events & EPOLLOUT)
+        flush(keeper);
+    if (keeper->client < 0 || !(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        return;
+    struct keeper_message request;
+    ssize_t n = receive_with_fds(keeper->client, &request, sizeof request, NULL, NULL);
+    if (n == -EAGAIN)
+        return;
+    if (n != sizeof request) {
+        drop_client(keeper);
+        return;
+    }
+    request.text[sizeof request.text - 1] = '\0';
+    handle(keeper, &request);
+}
+
+static void accept_client(struct source *source _unused_, uint32_t events _unused_, void *user)
+{
+    struct keeper *keeper = user;
+    int fd = accept4(keeper->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    /* Root of the host is not an id of P and shows as the overflow id: it comes before huskd gives
+     * up its rights. */
+    if (!known) {
+        close(fd);
+        return;
+    }
+    drop_client(keeper);
+    keeper->client = fd;
+    keeper->client_source = source_add(keeper->host->loop, fd, EPOLLIN, client_ready, keeper);
+    if (!keeper->client_source)
+        drop_client(keeper);
+}
+
+/* --- start
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+struct keeper *keeper_new(struct container_host *host, uid_t first_id, unsigned id_count)
+{
+    struct keeper *keeper = must_alloc(sizeof *keeper);
+    keeper->host = host;
+    keeper->client = -1;
+    keeper->ids = id_pool_new(first_id, id_count);
+    keeper->out = BUFFER_LIMITED(2 * (size_t)MAX_SANDBOXES * sizeof(struct keeper_message));
+    host->made = container_made;
+    host->gone = container_gone;
+    host->user = keeper;
+    return keeper;
+}
+
+void keeper_restore(struct keeper *keeper, const struct stored_message *message, const int *fds,
+                    size_t count)
+{
+    struct container_plan plan = {.limits = message->limits, .uid = message->uid};
+    memcpy(plan.id.bytes, message->id, sizeof plan.id.bytes);
+    id_pool_claim(keeper->ids, plan.uid);
+    struct container *container = container_restore(keeper->host, &plan, fds, count);
+    container_set_next(container, keeper->containers);
+    keeper->containers = container;
+}
+
+/* Cgroups and sockets of containers that a former keeper began and nobody knows. */
+static void sweep(const struct keeper *keeper, const char *directory, bool cgroups)
+{
+    DIR *entries = opendir(directory);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        struct id id;
+        if (id_parse(entry->d_name, &id) < 0 || find(keeper, id))
+            continue;
+        log_event(LOG_WARNING, "removing what a former keeper left", "sandbox", entry->d_name,
+                  NULL);
+        if (cgroups) {
+            struct cgroup cgroup;
+            cgroup_reopen(&keeper->host->cgroups, id, &cgroup);
+            (void)cgroup_remove(&cgroup);
+        } else {
+            shim_socket_remove(keeper->host, id);
+        }
+    }
+    if (entries)
+        closedir(entries);
+}
+
+void keeper_begin(struct keeper *keeper, int listen_fd)
+{
+    char shims[PATH_MAX];
+    struct failure why = {0};
+    keeper->listen_fd = listen_fd;
+    (void)snprintf(shims, sizeof shims, "%s/%s", keeper->host->state, SHIM_SOCKET_DIR);
+    sweep(keeper, shims, false);
+    for (int i = 0; i < keeper->host->cgroups.count; i++)
+        sweep(keeper, keeper->host->cgroups.hierarchies[i].path, true);
+    struct container_plan plan = {.id = id_new(),
+                                  .trial = true,
+                                  .limits = {.memory_bytes = (uint64_t)MIN_MEMORY_MB * MIB,
+                                             .disk_bytes = (uint64_t)MIN_DISK_MB * MIB,
+                                             .cpu_millis = 1000,
+                                             .pids = MIN_PIDS}};
+    if (make_container(keeper, &plan, &why) < 0) {
+        tell_anchor(keeper, STORED_FAILED, why.text);
+        loop_stop(keeper->host->loop, 1);
+    }
+}
