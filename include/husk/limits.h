@@ -15,6 +15,11 @@ enum {
     CONNECTION_IDLE_SECONDS = 60,
     MAX_REQUEST_ID_LENGTH = 128,
     MAX_JSON_DEPTH = 64,
+    MAX_HEADER_BYTES = 16 * KIB,           /* above: 431, by us; far above: by libmicrohttpd */
+    MAX_DISCARDED_BYTES = 64 * MIB,        /* read of a refused body, so that the answer arrives */
+    MAX_BUFFERED_BODIES_BYTES = 256 * MIB, /* of all requests together */
+    RECEIVE_SECONDS = 120,                 /* for the body of a request */
+    SEND_SECONDS = 300,                    /* for its answer */
 
     /* Sandboxes: what create accepts; the operator's maxima come on top */
     MAX_NAME_LENGTH = 63,
@@ -29,14 +34,18 @@ enum {
     MAX_CPUS = 512,
     MIN_TTL_SECONDS = 1,
     MAX_TTL_SECONDS = 365 * 24 * 3600,
-    MAX_SANDBOXES = 20000,          /* the id range of P is larger */
-    MAX_TOMBSTONES = 4096,          /* closed sandboxes that still answer 410 */
-    MAX_RECORD_BYTES = 128 * KIB,   /* huskd's note of a sandbox, kept by its shim */
-    DISK_BYTES_PER_INODE = 4 * KIB, /* a disk of 1 GiB has 262,144 inodes */
+    MAX_SANDBOXES = 20000,           /* the id range of P is larger */
+    MAX_TOMBSTONES = 4096,           /* closed sandboxes that still answer 410 */
+    MAX_RECORD_BYTES = 128 * KIB,    /* huskd's note of a sandbox, kept by its shim */
+    MAX_KERNEL_INFO_BYTES = 4 * KIB, /* what a shim tells about its kernel */
+    START_SECONDS = 60,              /* from the container to a kernel that answers */
+    ADOPT_SECONDS = 15,              /* for a shim that was there before huskd to say who it is */
+    DISK_BYTES_PER_INODE = 4 * KIB,  /* a disk of 1 GiB has 262,144 inodes */
 
     /* Executions, in the shim */
     MAX_QUEUED_EXECUTIONS = 16,
     MAX_TIMEOUT_SECONDS = 24 * 3600,
+    MAX_WAITING_REQUESTS = 16,         /* interrupts, and restarts, that wait in a shim for their end */
     MAX_STREAM_BYTES = 1 * MIB,   /* stdout, and stderr, of one execution, head and tail together */
     MAX_RESULT_BYTES = 16 * MIB,  /* one entry of results */
     MAX_RESULTS_BYTES = 24 * MIB, /* all entries of one execution */
@@ -51,7 +60,8 @@ enum {
     MAX_WIRE_FRAME_BYTES = 32 * MIB,
     MAX_WIRE_MESSAGE_BYTES = 48 * MIB,
     MAX_WIRE_HEADER_BYTES = 64 * KIB,
-    WIRE_RECEIVE_QUEUE = 32, /* messages that libzmq may hold for a channel */
+    WIRE_RECEIVE_QUEUE = 8,      /* messages that libzmq may hold for a channel, each as large as the above */
+    MAX_JSON_VALUES = 1024 * 1024, /* in one message: each costs some forty bytes when parsed */
     SHIM_MEMORY_BYTES = 384 * MIB,
 
     /* Between the programs */

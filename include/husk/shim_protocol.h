@@ -25,8 +25,8 @@ enum shim_type {
 
     /* shim → huskd */
     SHIM_STATUS,   /* {"state": "new"|"starting"|"ready"|"busy"|"restarting"|"dead",
-                      "execution_count": n, "queued": n,   "kernel": {…}|null, "record": {…}|null}; sent
-                      after HELLO and on every change of state; "record" only   in the answer to HELLO
+                      "execution_count": n, "queued": n, "kernel": {…}|null, "record": {…}|null}; sent
+                      after HELLO and on every change of state; "record" only in the answer to HELLO
                     */
     SHIM_RESULT,   /* tag; struct shim_result_head, then the JSON object of the answer (API.md
                       "Running code") */

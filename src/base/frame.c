@@ -88,8 +88,11 @@ int frame_fill(struct frame_stream *stream)
     if (!room)
         return -ENOMEM;
     ssize_t n = recv(stream->fd, room, READ_STEP, MSG_DONTWAIT);
+    int error = errno;
+    if (n <= 0 && stream->in.length == 0)
+        buffer_free(&stream->in);
     if (n < 0)
-        return errno == EINTR ? -EAGAIN : -errno;
+        return error == EINTR ? -EAGAIN : -error;
     if (n == 0)
         return -EPIPE;
     buffer_grow(&stream->in, (size_t)n);

@@ -64,7 +64,8 @@ struct anchor {
     struct source *keeper_source;
     int listen_fd;
     int programs[PROGRAMS]; /* keeper, shim, init */
-    bool announced;
+    bool announced;         /* the starter knows how it went */
+    bool served;            /* a keeper has been ready: from now on it is started again */
 };
 
 static const char *const program_names[PROGRAMS] = {"husk-keeper", "husk-shim", "husk-init"};
@@ -172,7 +173,7 @@ static void keeper_ended(struct anchor *anchor)
 {
     anchor->keeper_source = source_remove(anchor->keeper_source);
     anchor->keeper_socket = close_fd(anchor->keeper_socket);
-    if (!anchor->announced) {
+    if (!anchor->served) {
         announce(anchor, "the keeper ended before it was ready; its last log lines say why\n");
         loop_stop(anchor->loop, 1);
         return;
@@ -197,11 +198,13 @@ static void handle_stored(struct anchor *anchor, struct stored_message *message,
         break;
     case STORED_READY:
         anchor->restart_delay_ms = FIRST_RESTART_MS;
+        anchor->served = true;
         announce(anchor, "ok\n");
         break;
     case STORED_FAILED:
-        announce(anchor, message->text);
-        if (anchor->announced)
+        if (!anchor->served)
+            announce(anchor, message->text);
+        else
             log_line(LOG_ERROR, "the keeper cannot serve: %s", message->text);
         break;
     case STORED_STOP:
@@ -259,7 +262,7 @@ static void on_signal(const struct signalfd_siginfo *info, void *user)
         if (pid != anchor->keeper)
             continue;
         anchor->keeper = 0;
-        if (anchor->announced)
+        if (anchor->served)
             log_event(LOG_WARNING, "the keeper ended; starting it again", "wait_status",
                       log_number(status), NULL);
     }

@@ -96,7 +96,7 @@ static int run_map_helper(const char *helper, pid_t child, uid_t self, struct id
 
 static int map_user(pid_t child, struct failure *why)
 {
-    struct id_range uids, gids;
+    struct id_range uids = {0}, gids = {0};
     int r = namespace_subordinate_ids("/etc/subuid", getuid(), &uids, why);
     if (r >= 0)
         r = namespace_subordinate_ids("/etc/subgid", getuid(), &gids, why);

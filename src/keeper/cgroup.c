@@ -23,17 +23,25 @@ struct setting {
     bool optional;       /* the file is missing on some kernels */
 };
 
+/* The sandbox's directory in the hierarchy of a controller, -1 without it. */
+static int directory_of(const struct cgroup *cgroup, enum controller controller, bool *unified)
+{
+    int index = cgroup->tree->of[controller];
+    if (cgroup->tree->count == 0 || index < 0)
+        return -1;
+    *unified = cgroup->tree->hierarchies[index].unified;
+    return cgroup->directories[index];
+}
+
 static int write_setting(const struct cgroup *cgroup, const struct setting *setting,
                          const char *text, struct failure *why)
 {
-    int index = cgroup->tree->of[setting->controller];
-    if (index < 0)
-        return 0;
-    bool unified = cgroup->tree->hierarchies[index].unified;
+    bool unified = false;
+    int directory = directory_of(cgroup, setting->controller, &unified);
     const char *file = unified ? setting->v2_file : setting->v1_file;
-    if (!file)
+    if (directory < 0 || !file)
         return 0;
-    int r = write_file_at(cgroup->directories[index], file, text);
+    int r = write_file_at(directory, file, text);
     if (r < 0 && !setting->optional)
         return fail(why, r, "write %s to %s of cgroup %s", text, file, cgroup->name);
     return 0;
@@ -132,16 +140,6 @@ int cgroup_join(const struct cgroup *cgroup, struct failure *why)
                         cgroup->name);
     }
     return 0;
-}
-
-/* The sandbox's directory in the hierarchy of a controller, -1 without it. */
-static int directory_of(const struct cgroup *cgroup, enum controller controller, bool *unified)
-{
-    int index = cgroup->tree->of[controller];
-    if (cgroup->tree->count == 0 || index < 0)
-        return -1;
-    *unified = cgroup->tree->hierarchies[index].unified;
-    return cgroup->directories[index];
 }
 
 int cgroup_open_oom_counter(const struct cgroup *cgroup)

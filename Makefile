@@ -1,0 +1,142 @@
+# Husk: every command a person needs. `make help` lists them.
+
+BUILD    ?= build
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+ID_BASE  ?= 100000
+IMAGES   ?= /var/lib/husk/images
+ARGS     ?=
+PYTHON   ?= /usr/bin/python3
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+# As an ordinary user everything that needs root goes through sudo; -E keeps proxy and package index settings.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E)
+
+# --- compiler flags -------------------------------------------------------------------------------------------------
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla \
+            -Wpointer-arith -Wundef -Wwrite-strings -Wno-missing-field-initializers -Werror
+OPTIMISE := -O2 -g -D_FORTIFY_SOURCE=2
+HARDEN   := -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filter x86_64,$(shell uname -m)),-fcf-protection)
+LINKING  := -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+ifdef SAN
+# A build of its own: SAN=address,undefined make test
+BUILD    := $(BUILD)/san
+OPTIMISE := -O1 -g -fno-omit-frame-pointer
+HARDEN   := -fPIE -fsanitize=$(SAN) -fno-sanitize-recover=all
+LINKING  := -pie -fsanitize=$(SAN)
+endif
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/husk"' -Iinclude -Isrc \
+             $(WARNINGS) $(OPTIMISE) $(HARDEN) -MMD -MP $(CFLAGS)
+
+# --- what is made of what -------------------------------------------------------------------------------------------
+BASE := $(wildcard src/base/*.c) $(wildcard src/loop/*.c)
+SOURCES_huskd       := $(wildcard src/huskd/*.c src/http/*.c) $(BASE)
+SOURCES_husk-keeper := $(filter-out src/keeper/anchor_%,$(wildcard src/keeper/*.c)) $(BASE)
+SOURCES_husk-anchor := $(wildcard src/keeper/anchor_*.c) src/keeper/cgroup_tree.c src/keeper/descriptor_store.c $(BASE)
+SOURCES_husk-shim   := $(wildcard src/shim/*.c src/wire/*.c) src/keeper/confine.c $(BASE)
+LIBS_huskd          := -lmicrohttpd -ljansson -lsodium -luuid -linih
+LIBS_husk-keeper    := -lseccomp -luuid
+LIBS_husk-anchor    := -luuid
+LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
+PROGRAMS  := huskd husk-keeper husk-anchor husk-shim
+UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+# Everything but the programs' main functions: what a unit test may link.
+TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
+objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) .ci/run
+
+# --- Debian packages ------------------------------------------------------------------------------------------------
+PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
+                  libseccomp-dev libinih-dev uidmap
+PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates python3
+PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps
+PACKAGES_LINT  := clang-format cppcheck shellcheck
+
+# List what is missing, then install it.
+define install
+@missing=$$(for package in $(1); do \
+    dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || echo $$package; done); \
+if [ -n "$$missing" ]; then \
+    echo "These Debian packages are missing and will be installed:" $$missing; \
+    command -v apt-get >/dev/null || { echo "This is not Debian: install their equivalents by hand." >&2; exit 1; }; \
+    $(SUDO) apt-get update -qq && \
+    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+fi
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help run build image test lint install clean clean-images packages-build packages-image packages-test packages-lint
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+run: build image ## install what is missing, build, start huskd in the foreground (ARGS="--listen …"); Ctrl-C stops it
+	@exec $(SUDO) $(BUILD)/huskd --image $(IMAGES)/default --id-base $(ID_BASE) --stop-sandboxes $(ARGS)
+
+build: packages-build ## compile everything into build/
+	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init
+
+packages-%:
+	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
+
+$(BUILD)/objects/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  compile $<"
+	@$(CC) $(CFLAGS_ALL) -c $< -o $@
+
+define program
+$(BUILD)/$(1): $(call objects,$(SOURCES_$(1)))
+	@echo "  link    $$@"
+	@$(CC) $(LINKING) $(LDFLAGS) $$^ $(LIBS_$(1)) -o $$@
+endef
+$(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))
+
+# Static and without sanitizers: it runs inside the container, where no library of the host exists.
+$(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/husk/limits.h
+	@mkdir -p $(@D)
+	@echo "  static  $@"
+	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude $(WARNINGS) -Os -fstack-protector-strong -static $< -o $@
+
+-include $(shell find $(BUILD)/objects $(BUILD)/unit -name '*.d' 2>/dev/null)
+
+image: packages-image ## build the kernel image once (cached under a hash of its inputs)
+	@hash=$$($(SUDO) env HUSK_ID_BASE=$(ID_BASE) kernel_image/hash.sh) && \
+	if [ ! -d $(IMAGES)/$$hash ]; then \
+	    $(SUDO) mkdir -p $(IMAGES) && $(SUDO) env HUSK_ID_BASE=$(ID_BASE) kernel_image/build.sh $(IMAGES)/$$hash || exit 1; \
+	fi && \
+	if [ "$$(readlink $(IMAGES)/default)" != $$hash ]; then $(SUDO) ln -sfn $$hash $(IMAGES)/default; fi
+
+# --- tests ----------------------------------------------------------------------------------------------------------
+$(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
+	@mkdir -p $(@D)
+	@echo "  test    $<"
+	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(TESTABLE)) \
+	    -lcmocka $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim)) -o $@
+
+$(BUILD)/venv/.ready: tests/requirements.txt
+	@echo "  python  environment of the tests"
+	@$(PYTHON) -m venv $(BUILD)/venv && $(BUILD)/venv/bin/pip install -q -r tests/requirements.txt && touch $@
+
+test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready
+	@HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(SUDO) tests/run.sh "$(UNIT)" $(ARGS)
+
+lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
+	@tests/lint.sh $(SCRIPTS)
+
+# --- installing -----------------------------------------------------------------------------------------------------
+install: build ## install below PREFIX (/usr/local), with DESTDIR for packagers; the image is made by make image
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)/etc/husk
+	install -m 755 $(BUILD)/huskd $(DESTDIR)$(PREFIX)/bin/huskd
+	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-init) $(DESTDIR)$(PREFIX)/libexec/husk/
+	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
+	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf
+	@echo "Next: make image, then systemctl daemon-reload && systemctl enable --now husk"
+
+clean: ## remove build/
+	rm -rf build
+
+clean-images: ## remove the kernel images
+	$(SUDO) rm -rf $(IMAGES)
