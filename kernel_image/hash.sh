@@ -1,0 +1,25 @@
+#!/bin/bash
+# Print a short hash of everything that decides what is in the image: `build.sh IMAGES/$(hash.sh)`.
+# With --base, leave out the files that are only copied into it at the end; two images with the
+# same base hash differ in nothing else, so build.sh makes one from the other in seconds.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+base=(build.sh inside.sh packages.txt requirements.txt)
+late=(environment fonts.py kernel.py matplotlibrc)
+
+files=("${base[@]}")
+[ "${1-}" = --base ] || files+=("${late[@]}")
+
+# The owner's id is part of the tree. An ordinary user's build gets it from /etc/subuid.
+if [ "$(id -u)" = 0 ]; then
+	owner=${HUSK_ID_BASE:-100000}
+else
+	owner=$(grep -m1 "^$(id -un):" /etc/subuid || true)
+fi
+
+{
+	uname -m
+	echo "$owner"
+	sha256sum "${files[@]}"
+} | sha256sum | cut -c1-12
