@@ -1,0 +1,138 @@
+#include "shim/connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/attributes.h"
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "husk/limits.h"
+
+enum {
+    /* The largest answer and a few small ones behind it. */
+    SEND_LIMIT = MAX_ANSWER_BYTES + 1 * MIB,
+};
+
+struct connection {
+    struct loop *loop;
+    int listener;
+    struct source *listen_source;
+    struct source *source; /* NULL: huskd is not there */
+    struct frame_stream stream;
+    uint64_t serial; /* of the newest connection */
+    connection_callback callback;
+    void *user;
+};
+
+static void drop(struct connection *connection)
+{
+    connection->source = source_remove(connection->source);
+    frame_stream_close(&connection->stream);
+}
+
+/* Wait for room in the socket only while something waits for it. */
+static void watch(struct connection *connection)
+{
+    bool waiting = frame_wants_write(&connection->stream);
+    (void)source_set_events(connection->source, waiting ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* The callback may drop or replace the connection. */
+static void take_frames(struct connection *connection)
+{
+    uint64_t serial = connection->serial;
+    for (;;) {
+        struct frame_header header;
+        const char *payload;
+        struct failure why;
+        int r = frame_next(&connection->stream, &header, &payload, &why);
+        if (r < 0) {
+            log_event(LOG_ERROR, "huskd is dropped", "reason", why.text, NULL);
+            return drop(connection);
+        }
+        if (r == 0)
+            break;
+        struct ticket ticket = {.connection = serial, .tag = header.tag};
+        connection->callback(connection->user, header.type, ticket, payload, header.length);
+        if (!connection->source || connection->serial != serial)
+            return;
+    }
+}
+
+static void ready(struct source *source _unused_, uint32_t events, void *user)
+{
+    struct connection *connection = user;
+    if (events & EPOLLOUT) {
+        if (frame_flush(&connection->stream) < 0)
+            return drop(connection);
+        watch(connection);
+    }
+    if (events & ~(uint32_t)EPOLLOUT) {
+        int r = frame_fill(&connection->stream);
+        if (r == -EAGAIN)
+            return;
+        if (r < 0)
+            return drop(connection);
+        take_frames(connection);
+    }
+}
+
+/* The newest wins: a huskd that was killed may leave its connection behind for a moment. */
+static void acceptable(struct source *source _unused_, uint32_t events _unused_, void *user)
+{
+    struct connection *connection = user;
+    int fd = accept4(connection->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    drop(connection);
+    connection->serial++;
+    frame_stream_init(&connection->stream, fd, MAX_EXECUTE_FRAME_BYTES, SEND_LIMIT);
+    connection->source = source_add(connection->loop, fd, EPOLLIN, ready, connection);
+    if (!connection->source)
+        drop(connection);
+}
+
+struct connection *connection_new(struct loop *loop, int listener, connection_callback callback,
+                                  void *user)
+{
+    struct connection *connection = must_alloc(sizeof *connection);
+    *connection = (struct connection){
+        .loop = loop, .listener = listener, .callback = callback, .user = user, .stream.fd = -1};
+    connection->listen_source = source_add(loop, listener, EPOLLIN, acceptable, connection);
+    if (!connection->listen_source || set_nonblocking(listener, true) < 0)
+        return connection_free(connection);
+    return connection;
+}
+
+struct connection *connection_free(struct connection *connection)
+{
+    if (!connection)
+        return NULL;
+    drop(connection);
+    source_remove(connection->listen_source);
+    free(connection);
+    return NULL;
+}
+
+void connection_answer(struct connection *connection, struct ticket ticket, enum shim_type type,
+                       const void *payload, size_t length)
+{
+    if (!connection->source || connection->serial != ticket.connection)
+        return;
+    int r = frame_send(&connection->stream, (uint16_t)type, ticket.tag, payload, length);
+    if (r == 0)
+        return watch(connection);
+    log_event(LOG_WARNING, "huskd is dropped", "reason",
+              r == -ENOSPC ? "it does not read" : strerror(-r), NULL);
+    drop(connection);
+}
+
+void connection_tell(struct connection *connection, enum shim_type type, const void *payload,
+                     size_t length)
+{
+    struct ticket ticket = {.connection = connection->serial};
+    connection_answer(connection, ticket, type, payload, length);
+}

@@ -1,0 +1,73 @@
+/* Runs one execution after the other on the kernel, and sees to it that each one ends.
+ *
+ * An execution is over when its reply (shell) and its idle status (iopub) have both come. One of them may be missing, and
+ * the code may not stop; so there is a phase for each kind of waiting, and every phase ends by itself:
+ *
+ *     RUNNING ── idle only ──▶ AWAITING_REPLY ── 2 s ──▶ over, error NoReply
+ *        └────── reply only ─▶ AWAITING_IDLE ── 1 s of silence ──▶ PROBING (a kernel_info_request on a fresh iopub: when
+ *                it is done, nothing older can come) ──▶ over, truncated; or 5 s of nothing ──▶ kernel replaced
+ *
+ * Stopping (deadline, interrupt, caller gone): interrupt_request, 2 s later SIGINT, 2 s later the kernel is replaced.
+ * SETTLING: nothing runs, but an interrupt is under way and must not hit the next execution.
+ *
+ * Loop thread. Every execution that was accepted gets exactly one result. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "husk/shim_protocol.h"
+#include "loop/loop.h"
+#include "shim/channels.h"
+#include "shim/connection.h"
+#include "shim/kernel.h"
+
+struct executor;
+
+/* Where results go. */
+struct executor_sink {
+    void (*result)(void *user, struct ticket ticket, const struct shim_result_head *head,
+                   const struct buffer *json);
+    void (*interrupted)(void *user, struct ticket ticket,
+                        int status); /* 0: what ran then has ended; -errno */
+    void (*changed)(void *user);     /* busy, number of waiting ones, or count */
+};
+
+/* Borrowed for the executor's life. */
+struct executor_setup {
+    struct loop *loop;
+    struct kernel *kernel;
+    int oom_fd;
+    const struct executor_sink *sink;
+    void *user;
+};
+
+struct executor *executor_new(const struct executor_setup *setup);
+struct executor *executor_free(struct executor *executor); /* NULL ok, returns NULL */
+
+/* Run `code` (a JSON string) when its turn comes. 0: ← result; -ENOTCONN: there is no kernel; -ENOSPC: too many wait. */
+int executor_submit(struct executor *executor, struct ticket ticket, json_t *code,
+                    uint64_t timeout_ms);
+/* Its caller is gone: forget it, or stop it. ← result all the same. */
+void executor_cancel(struct executor *executor, struct ticket ticket);
+/* Stop what runs. ← interrupted. */
+void executor_interrupt(struct executor *executor, struct ticket ticket);
+/* End all, as the kernel is about to be replaced. */
+void executor_end_all(struct executor *executor);
+
+/* What the kernel's events mean to it. */
+void executor_kernel_ready(struct executor *executor);
+void executor_kernel_lost(struct executor *executor, const char *how);
+void executor_kernel_given_up(struct executor *executor, const char *detail);
+void executor_message(struct executor *executor, enum channel channel,
+                      const struct message *message, uint64_t number);
+void executor_damaged(struct executor *executor);
+
+bool executor_busy(const struct executor *executor);
+size_t executor_queued(const struct executor *executor);
+int64_t executor_count(
+    const struct executor
+        *executor); /* execution_count of the last execution; 0 in a fresh kernel */

@@ -1,0 +1,452 @@
+#include "shim/kernel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/attributes.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "husk/limits.h"
+#include "shim/init_link.h"
+#include "shim/kernel_files.h"
+#include "shim/kernel_info.h"
+#include "shim/last_words.h"
+
+enum {
+    /* Between two kernel_info_requests: the first waits in its queue until the kernel is there, so more are hardly ever
+     * needed, until it has answered and only something on iopub is missing. */
+    HANDSHAKE_MILLISECONDS = 500,
+    NUDGE_MILLISECONDS = 20,
+    START_MILLISECONDS = (START_SECONDS - 5) * 1000, /* before huskd's patience ends: we know why */
+    STOP_MILLISECONDS = 10 * 1000,                   /* for everything in a container to be gone */
+    EXIT_MILLISECONDS = 500, /* for init to say how a process ended that has ended */
+    MAX_FAILED_STARTS = 3,   /* in a row */
+    EXIT_TEXT_SIZE = 64,
+};
+
+struct kernel {
+    struct kernel_setup setup;
+    struct init_link *init;
+    struct channels *channels;
+    enum kernel_state state;
+    unsigned generation;
+    unsigned failed_starts; /* in a row */
+    bool was_ready;         /* any generation */
+    uint64_t started_at;
+    struct buffer environment; /* for init: "KEY=value", NUL, … */
+    bool running; /* a process may be there: from the request to start it to the news of its end */
+    int pidfd;    /* -1: not known */
+    struct source *pidfd_source;
+    struct last_words last_words;
+    uint64_t first_number; /* of the handshake's requests */
+    bool answered;         /* kernel_info_reply has come */
+    bool heard;            /* something has come on iopub */
+    struct timer *handshake_timer;
+    struct timer *deadline_timer; /* of starting, or of stopping */
+    struct timer *exit_timer;
+    json_t *info;
+    char *detail;
+};
+
+static void start_generation(struct kernel *kernel);
+
+static void set_state(struct kernel *kernel, enum kernel_state to)
+{
+    static const unsigned allowed[] = {
+        [KERNEL_NEW] = 1U << KERNEL_STARTING,
+        [KERNEL_STARTING] = 1U << KERNEL_READY | 1U << KERNEL_STOPPING | 1U << KERNEL_DEAD,
+        [KERNEL_READY] = 1U << KERNEL_STOPPING,
+        [KERNEL_STOPPING] = 1U << KERNEL_STARTING | 1U << KERNEL_DEAD,
+        [KERNEL_DEAD] = 0,
+    };
+    husk_assert(allowed[kernel->state] & (1U << to));
+    kernel->state = to;
+    kernel->setup.events->changed(kernel->setup.user);
+}
+
+/* --- the end of a process ------------------------------------------------------------------- */
+
+static void forget_process(struct kernel *kernel)
+{
+    kernel->running = false;
+    kernel->pidfd_source = source_remove(kernel->pidfd_source);
+    kernel->pidfd = close_fd(kernel->pidfd);
+    timer_disarm(kernel->exit_timer);
+}
+
+static void give_up(struct kernel *kernel, const char *reason)
+{
+    last_words_close(&kernel->last_words);
+    _cleanup_free_ char *words = last_words_text(&kernel->last_words);
+    kernel->detail = must_format("%s%s%s", reason, *words ? " Its last words: " : "", words);
+    timer_disarm(kernel->handshake_timer);
+    timer_disarm(kernel->deadline_timer);
+    channels_close(kernel->channels);
+    kernel_files_remove(kernel->generation);
+    (void)init_link_kill_all(kernel->init);
+    log_event(LOG_ERROR, "no kernel can be had", "reason", kernel->detail, NULL);
+    set_state(kernel, KERNEL_DEAD);
+    kernel->setup.events->given_up(kernel->setup.user, kernel->detail);
+}
+
+/* Everything in the container ends; the next generation starts when the kernel's process is gone.
+ */
+static void clear_container(struct kernel *kernel)
+{
+    timer_disarm(kernel->handshake_timer);
+    channels_close(kernel->channels);
+    if (init_link_kill_all(kernel->init) < 0)
+        return give_up(kernel, "The container's init does not answer.");
+    if (kernel->running)
+        timer_arm(kernel->deadline_timer, STOP_MILLISECONDS);
+    else
+        start_generation(kernel);
+}
+
+static void start_failed(struct kernel *kernel, const char *reason)
+{
+    kernel->failed_starts++;
+    log_event(LOG_WARNING, "kernel did not start", "generation", log_number(kernel->generation),
+              "reason", reason, NULL);
+    /* The first start is somebody waiting for a sandbox: better a quick answer than another minute.
+     */
+    if (!kernel->was_ready || kernel->failed_starts >= MAX_FAILED_STARTS) {
+        _cleanup_free_ char *sentence = must_format("The kernel did not start: %s.", reason);
+        return give_up(kernel, sentence);
+    }
+    set_state(kernel, KERNEL_STOPPING);
+    clear_container(kernel);
+}
+
+static void describe_exit(int status, char text[EXIT_TEXT_SIZE])
+{
+    const char *name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
+    if (name)
+        (void)snprintf(text, EXIT_TEXT_SIZE, "was killed by SIG%s", name);
+    else if (WIFSIGNALED(status))
+        (void)snprintf(text, EXIT_TEXT_SIZE, "was killed by signal %d", WTERMSIG(status));
+    else if (WIFEXITED(status))
+        (void)snprintf(text, EXIT_TEXT_SIZE, "ended with exit code %d", WEXITSTATUS(status));
+    else
+        (void)snprintf(text, EXIT_TEXT_SIZE, "ended");
+}
+
+static void process_ended(struct kernel *kernel, const char *how)
+{
+    forget_process(kernel);
+    if (kernel->state == KERNEL_STARTING) {
+        _cleanup_free_ char *reason = must_format("it %s", how);
+        start_failed(kernel, reason);
+    } else if (kernel->state == KERNEL_READY) {
+        log_event(LOG_INFO, "kernel ended", "generation", log_number(kernel->generation), "how",
+                  how, NULL);
+        /* First the state, so that nothing new is sent to it; then what it had still to say. */
+        set_state(kernel, KERNEL_STOPPING);
+        channels_pump(kernel->channels);
+        kernel->setup.events->lost(kernel->setup.user, how);
+        clear_container(kernel);
+    } else if (kernel->state == KERNEL_STOPPING) {
+        start_generation(kernel);
+    }
+}
+
+static void exit_expired(struct timer *timer _unused_, void *user)
+{
+    process_ended(user, "ended");
+}
+
+/* The host says that the process has ended. Init knows how, and should say so in a moment. */
+static void pidfd_readable(struct source *source _unused_, uint32_t events _unused_, void *user)
+{
+    struct kernel *kernel = user;
+    kernel->pidfd_source = source_remove(kernel->pidfd_source);
+    timer_arm(kernel->exit_timer, EXIT_MILLISECONDS);
+}
+
+/* --- what init says ------------------------------------------------------------------------- */
+
+static void init_started(void *user, uint64_t tag, int fd)
+{
+    struct kernel *kernel = user;
+    _cleanup_close_ int pidfd = fd;
+    if (tag != kernel->generation || !kernel->running || pidfd < 0 || kernel->pidfd >= 0)
+        return;
+    kernel->pidfd_source = source_add(kernel->setup.loop, pidfd, EPOLLIN, pidfd_readable, kernel);
+    if (kernel->pidfd_source)
+        kernel->pidfd = TAKE_DESCRIPTOR(pidfd);
+}
+
+static void init_failed(void *user, uint64_t tag, int code)
+{
+    struct kernel *kernel = user;
+    if (tag != kernel->generation || !kernel->running)
+        return;
+    char how[EXIT_TEXT_SIZE];
+    (void)snprintf(how, sizeof how, "could not be executed: %s", strerror(code));
+    process_ended(kernel, how);
+}
+
+static void init_exited(void *user, uint64_t tag, int status)
+{
+    struct kernel *kernel = user;
+    if (tag != kernel->generation || !kernel->running)
+        return;
+    char how[EXIT_TEXT_SIZE];
+    describe_exit(status, how);
+    process_ended(kernel, how);
+}
+
+static void init_gone(void *user)
+{
+    struct kernel *kernel = user;
+    kernel->setup.events->container_gone(kernel->setup.user);
+}
+
+static const struct init_events init_events = {init_started, init_failed, init_exited, init_gone};
+
+/* --- starting ------------------------------------------------------------------------------- */
+
+static int launch(struct kernel *kernel, struct failure *why)
+{
+    char file[KERNEL_FILE_NAME_SIZE];
+    (void)snprintf(file, sizeof file, KERNEL_FILE_ROOT KERNEL_FILE_FORMAT, kernel->generation);
+    const char *const arguments[] = {
+        "/opt/venv/bin/python", "-P", "/opt/husk/kernel.py", "-f", file, NULL};
+    _cleanup_close_ int writer = -1;
+    int r = last_words_open(&kernel->last_words, kernel->setup.loop, &writer, why);
+    if (r < 0)
+        return r;
+    struct init_command command = {
+        .arguments = arguments,
+        .environment = kernel->environment.data,
+        .environment_bytes = kernel->environment.length,
+        .stdio = {kernel->setup.null_fd, writer, writer},
+    };
+    r = init_link_start(kernel->init, kernel->generation, &command, why);
+    kernel->running = r == 0;
+    return r;
+}
+
+static void ask_info(struct kernel *kernel)
+{
+    json_auto_t *empty = json_object();
+    uint64_t number;
+    if (channels_request(kernel->channels, CHANNEL_SHELL, "kernel_info_request", empty, &number) <
+        0)
+        return;
+    if (kernel->first_number == 0)
+        kernel->first_number = number;
+}
+
+static void handshake_expired(struct timer *timer, void *user)
+{
+    struct kernel *kernel = user;
+    ask_info(kernel);
+    timer_arm(timer, kernel->answered ? NUDGE_MILLISECONDS : HANDSHAKE_MILLISECONDS);
+}
+
+/* The files of the generation before go only now, when nobody is left in the container who could
+ * take their place on a full disk. */
+static void start_generation(struct kernel *kernel)
+{
+    kernel_files_remove(kernel->generation);
+    kernel->generation++;
+    kernel->answered = false;
+    kernel->heard = false;
+    kernel->first_number = 0;
+    kernel->started_at = now_ms();
+    set_state(kernel, KERNEL_STARTING);
+
+    struct failure why;
+    char key[KERNEL_KEY_SIZE];
+    int r = kernel_files_write(kernel->generation, key, &why);
+    if (r == 0)
+        r = channels_open(kernel->channels, kernel->generation, key, &why);
+    if (r == 0)
+        r = launch(kernel, &why);
+    if (r < 0)
+        return start_failed(kernel, why.text);
+    timer_arm(kernel->deadline_timer, START_MILLISECONDS);
+    handshake_expired(kernel->handshake_timer, kernel);
+}
+
+static void deadline_expired(struct timer *timer _unused_, void *user)
+{
+    struct kernel *kernel = user;
+    if (kernel->state == KERNEL_STARTING)
+        start_failed(kernel, "it did not answer in time");
+    else if (kernel->state == KERNEL_STOPPING)
+        give_up(kernel, "The kernel's process could not be ended.");
+}
+
+static void become_ready(struct kernel *kernel)
+{
+    timer_disarm(kernel->handshake_timer);
+    timer_disarm(kernel->deadline_timer);
+    kernel->failed_starts = 0;
+    kernel->was_ready = true;
+    log_event(LOG_INFO, "kernel ready", "generation", log_number(kernel->generation),
+              "milliseconds", log_number((int64_t)(now_ms() - kernel->started_at)), NULL);
+    set_state(kernel, KERNEL_READY);
+    kernel->setup.events->ready(kernel->setup.user);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static void take_message(void *user, enum channel channel, const struct message *message,
+                         uint64_t number)
+{
+    struct kernel *kernel = user;
+    if (kernel->state != KERNEL_STARTING)
+        return kernel->setup.events->message(kernel->setup.user, channel, message, number);
+    if (channel == CHANNEL_IOPUB)
+        kernel->heard = true;
+    if (channel == CHANNEL_SHELL && strcmp(message->type, "kernel_info_reply") == 0 &&
+        number >= kernel->first_number && number > 0) {
+        if (!kernel->answered)
+            timer_arm(kernel->handshake_timer, NUDGE_MILLISECONDS);
+        kernel->answered = true;
+        json_decref(kernel->info);
+        kernel->info = kernel_info_summary(message->content);
+    }
+    if (kernel->answered && kernel->heard)
+        become_ready(kernel);
+}
+
+static void message_damaged(void *user)
+{
+    struct kernel *kernel = user;
+    kernel->setup.events->damaged(kernel->setup.user);
+}
+
+static const struct channels_events channels_events = {take_message, message_damaged};
+
+/* --- for the owner -------------------------------------------------------------------------- */
+
+struct kernel *kernel_new(const struct kernel_setup *setup, struct failure *why)
+{
+    struct kernel *kernel = must_alloc(sizeof *kernel);
+    *kernel = (struct kernel){.setup = *setup, .pidfd = -1};
+    kernel->environment = BUFFER_LIMITED(MAX_ENV_BYTES);
+    kernel->handshake_timer = timer_add(setup->loop, handshake_expired, kernel);
+    kernel->deadline_timer = timer_add(setup->loop, deadline_expired, kernel);
+    kernel->exit_timer = timer_add(setup->loop, exit_expired, kernel);
+    kernel->init = init_link_new(setup->loop, setup->init_socket, &init_events, kernel);
+    if (!kernel->init) {
+        (void)fail(why, errno, "watch the socket of init");
+        return kernel_free(kernel);
+    }
+    kernel->channels = channels_new(setup->loop, &channels_events, kernel, why);
+    return kernel->channels ? kernel : kernel_free(kernel);
+}
+
+struct kernel *kernel_free(struct kernel *kernel)
+{
+    if (!kernel)
+        return NULL;
+    forget_process(kernel);
+    last_words_free(&kernel->last_words);
+    channels_free(kernel->channels);
+    init_link_free(kernel->init);
+    timer_remove(kernel->handshake_timer);
+    timer_remove(kernel->deadline_timer);
+    timer_remove(kernel->exit_timer);
+    buffer_free(&kernel->environment);
+    json_decref(kernel->info);
+    free(kernel->detail);
+    free(kernel);
+    return NULL;
+}
+
+static int set_environment(struct kernel *kernel, const json_t *environment, struct failure *why)
+{
+    buffer_clear(&kernel->environment);
+    if (json_object_size(environment) > MAX_ENV_ENTRIES)
+        return fail_plain(why, EINVAL, "the environment has more than %d entries", MAX_ENV_ENTRIES);
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)environment, name, value)
+    {
+        const char *text = json_string_value(value);
+        if (!text || strlen(text) != json_string_length(value) || !*name || strchr(name, '='))
+            return fail_plain(why, EINVAL, "the environment variable '%.64s' is not usable", name);
+        int r = buffer_append_text(&kernel->environment, name);
+        if (r == 0)
+            r = buffer_append(&kernel->environment, "=", 1);
+        if (r == 0)
+            r = buffer_append(&kernel->environment, text, strlen(text) + 1);
+        if (r < 0)
+            return fail_plain(why, EINVAL, "the environment has more than %d bytes", MAX_ENV_BYTES);
+    }
+    return 0;
+}
+
+int kernel_start(struct kernel *kernel, const json_t *environment, struct failure *why)
+{
+    if (kernel->state != KERNEL_NEW)
+        return fail_plain(why, EINVAL, "the kernel was started before");
+    int r = set_environment(kernel, environment, why);
+    if (r < 0)
+        return r;
+    start_generation(kernel);
+    return 0;
+}
+
+void kernel_replace(struct kernel *kernel)
+{
+    if (kernel->state != KERNEL_READY)
+        return;
+    set_state(kernel, KERNEL_STOPPING);
+    clear_container(kernel);
+}
+
+void kernel_signal(struct kernel *kernel, int signal)
+{
+    (void)init_link_signal(kernel->init, kernel->generation, signal);
+}
+
+int kernel_request(struct kernel *kernel, enum channel channel, const char *type,
+                   const json_t *content, uint64_t *ret_number)
+{
+    if (kernel->state != KERNEL_READY)
+        return -ENOTCONN;
+    return channels_request(kernel->channels, channel, type, content, ret_number);
+}
+
+void kernel_reopen(struct kernel *kernel, enum channel channel)
+{
+    struct failure why;
+    if (kernel->state == KERNEL_READY && channels_reopen(kernel->channels, channel, &why) < 0)
+        log_event(LOG_ERROR, "channel cannot be opened again", "reason", why.text, NULL);
+}
+
+void kernel_pump(struct kernel *kernel)
+{
+    channels_pump(kernel->channels);
+}
+
+enum kernel_state kernel_state(const struct kernel *kernel)
+{
+    return kernel->state;
+}
+
+unsigned kernel_generation(const struct kernel *kernel)
+{
+    return kernel->generation;
+}
+
+const char *kernel_detail(const struct kernel *kernel)
+{
+    return kernel->detail ? kernel->detail : "";
+}
+
+json_t *kernel_info(const struct kernel *kernel)
+{
+    return kernel->info;
+}

@@ -1,0 +1,42 @@
+/* What an execution puts out, collected from the kernel's messages into the answer of API.md
+ * "Running code". Pure: JSON in, JSON text out; every amount is bounded (husk/limits.h), and what
+ * is beyond sets `truncated`.
+ *
+ * Life: outputs_new → outputs_add, outputs_reply … → outputs_render → outputs_free. Nothing here
+ * trusts the content: a member of the wrong type counts as absent. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "husk/shim_protocol.h"
+
+struct outputs;
+
+struct outputs *outputs_new(void);
+struct outputs *outputs_free(struct outputs *outputs); /* NULL ok, returns NULL */
+
+/* A message of iopub, by its msg_type; types that are no output are ignored. `content` is borrowed;
+ * NULL: it was there, but could not be read. */
+void outputs_add(struct outputs *outputs, const char *type, const json_t *content);
+/* The content of execute_reply, NULL as above. */
+void outputs_reply(struct outputs *outputs, const json_t *content);
+/* Something got lost. */
+void outputs_mark_truncated(struct outputs *outputs);
+
+bool outputs_has_error(const struct outputs *outputs);
+int64_t outputs_execution_count(const struct outputs *outputs); /* -1: not known */
+
+/* What became of the execution, by the judgement of whoever watched it. */
+struct verdict {
+    enum execution_status status;
+    const char *error;       /* NULL: what the kernel reported */
+    const char *error_value; /* goes with `error` */
+    bool state_lost;
+    uint64_t duration_ms;
+};
+
+/* Append the answer to `out`. 0, -ENOSPC or -ENOMEM. */
+int outputs_render(struct outputs *outputs, const struct verdict *verdict, struct buffer *out);

@@ -1,0 +1,345 @@
+#include "shim/shim.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attributes.h"
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "husk/limits.h"
+#include "husk/shim_protocol.h"
+#include "shim/connection.h"
+#include "shim/executor.h"
+#include "shim/kernel.h"
+
+/* What SHIM_STATUS says, apart from texts. */
+struct status {
+    const char *state;
+    int64_t execution_count;
+    size_t queued;
+};
+
+struct shim {
+    struct loop *loop;
+    struct connection *connection;
+    struct kernel *kernel;
+    struct executor *executor;
+    json_t *record;                               /* huskd's note; NULL: none */
+    struct status told;                           /* last */
+    struct ticket restarts[MAX_WAITING_REQUESTS]; /* who waits for the fresh kernel */
+    size_t restart_count;
+};
+
+/* --- to huskd ------------------------------------------------------------------------------- */
+
+/* Takes `payload`. */
+static void answer(struct shim *shim, struct ticket ticket, enum shim_type type, json_t *payload)
+{
+    _cleanup_free_ char *text = json_dumps(payload, JSON_COMPACT);
+    json_decref(payload);
+    if (text)
+        connection_answer(shim->connection, ticket, type, text, strlen(text));
+}
+
+static void tell(struct shim *shim, enum shim_type type, json_t *payload)
+{
+    _cleanup_free_ char *text = json_dumps(payload, JSON_COMPACT);
+    json_decref(payload);
+    if (text)
+        connection_tell(shim->connection, type, text, strlen(text));
+}
+
+static void answer_done(struct shim *shim, struct ticket ticket, int status, const char *detail)
+{
+    answer(shim, ticket, SHIM_DONE, json_pack("{s:i, s:s}", "status", status, "detail", detail));
+}
+
+static void answer_rejected(struct shim *shim, struct ticket ticket, const char *code,
+                            const char *detail)
+{
+    answer(shim, ticket, SHIM_REJECTED, json_pack("{s:s, s:s}", "code", code, "detail", detail));
+}
+
+static struct status current_status(const struct shim *shim)
+{
+    bool fresh = kernel_generation(shim->kernel) <= 1;
+    const char *states[] = {
+        [KERNEL_NEW] = "new",
+        [KERNEL_STARTING] = fresh ? "starting" : "restarting",
+        [KERNEL_READY] = executor_busy(shim->executor) ? "busy" : "ready",
+        [KERNEL_STOPPING] = "restarting",
+        [KERNEL_DEAD] = "dead",
+    };
+    return (struct status){.state = states[kernel_state(shim->kernel)],
+                           .execution_count = executor_count(shim->executor),
+                           .queued = executor_queued(shim->executor)};
+}
+
+static void tell_status(struct shim *shim, bool with_record)
+{
+    shim->told = current_status(shim);
+    json_t *info = kernel_info(shim->kernel);
+    json_t *status = json_pack("{s:s, s:I, s:I, s:O?}", "state", shim->told.state,
+                               "execution_count", (json_int_t)shim->told.execution_count, "queued",
+                               (json_int_t)shim->told.queued, "kernel", info);
+    if (!info)
+        (void)json_object_set_new(status, "kernel", json_null());
+    if (with_record)
+        (void)json_object_set(status, "record", shim->record ? shim->record : json_null());
+    tell(shim, SHIM_STATUS, status);
+}
+
+static void tell_changes(struct shim *shim)
+{
+    struct status now = current_status(shim);
+    if (now.state != shim->told.state || now.execution_count != shim->told.execution_count ||
+        now.queued != shim->told.queued)
+        tell_status(shim, false);
+}
+
+static void tell_dead(struct shim *shim)
+{
+    tell(shim, SHIM_DEAD, json_pack("{s:s}", "detail", kernel_detail(shim->kernel)));
+}
+
+/* --- from the executor ---------------------------------------------------------------------- */
+
+static void on_result(void *user, struct ticket ticket, const struct shim_result_head *head,
+                      const struct buffer *json)
+{
+    struct shim *shim = user;
+    _cleanup_buffer_ struct buffer payload = {0};
+    if (buffer_append(&payload, head, sizeof *head) < 0 ||
+        buffer_append(&payload, json->data, json->length) < 0)
+        return log_event(LOG_ERROR, "no memory for a result", NULL);
+    connection_answer(shim->connection, ticket, SHIM_RESULT, payload.data, payload.length);
+}
+
+static void on_interrupted(void *user, struct ticket ticket, int status)
+{
+    answer_done(user, ticket, status, status ? "Too many requests to interrupt are waiting." : "");
+}
+
+static void on_changed(void *user)
+{
+    tell_changes(user);
+}
+
+static const struct executor_sink executor_sink = {on_result, on_interrupted, on_changed};
+
+/* --- from the kernel ------------------------------------------------------------------------ */
+
+static void finish_restarts(struct shim *shim, int status, const char *detail)
+{
+    for (size_t i = 0; i < shim->restart_count; i++)
+        answer_done(shim, shim->restarts[i], status, detail);
+    shim->restart_count = 0;
+}
+
+static void on_kernel_changed(void *user)
+{
+    struct shim *shim = user;
+    /* The first change comes before the executor is there. */
+    if (shim->executor)
+        tell_changes(shim);
+}
+
+static void on_kernel_ready(void *user)
+{
+    struct shim *shim = user;
+    executor_kernel_ready(shim->executor);
+    finish_restarts(shim, 0, "");
+}
+
+static void on_kernel_lost(void *user, const char *how)
+{
+    struct shim *shim = user;
+    executor_kernel_lost(shim->executor, how);
+}
+
+static void on_kernel_given_up(void *user, const char *detail)
+{
+    struct shim *shim = user;
+    executor_kernel_given_up(shim->executor, detail);
+    finish_restarts(shim, -EIO, detail);
+    tell_dead(shim);
+}
+
+static void on_kernel_message(void *user, enum channel channel, const struct message *message,
+                              uint64_t number)
+{
+    struct shim *shim = user;
+    executor_message(shim->executor, channel, message, number);
+}
+
+static void on_kernel_damaged(void *user)
+{
+    struct shim *shim = user;
+    executor_damaged(shim->executor);
+}
+
+static void on_container_gone(void *user)
+{
+    struct shim *shim = user;
+    log_event(LOG_DEBUG, "the container has ended", NULL);
+    loop_stop(shim->loop, 0);
+}
+
+static const struct kernel_events kernel_events = {
+    .changed = on_kernel_changed,
+    .ready = on_kernel_ready,
+    .lost = on_kernel_lost,
+    .given_up = on_kernel_given_up,
+    .message = on_kernel_message,
+    .damaged = on_kernel_damaged,
+    .container_gone = on_container_gone,
+};
+
+/* --- from huskd ----------------------------------------------------------------------------- */
+
+static void on_hello(struct shim *shim, struct ticket ticket _unused_, const json_t *body _unused_)
+{
+    tell_status(shim, true);
+    if (kernel_state(shim->kernel) == KERNEL_DEAD)
+        tell_dead(shim);
+}
+
+static void set_record(struct shim *shim, json_t *record)
+{
+    json_decref(shim->record);
+    shim->record = json_is_object(record) ? json_incref(record) : NULL;
+}
+
+static void on_start(struct shim *shim, struct ticket ticket _unused_, const json_t *body)
+{
+    set_record(shim, json_object_get(body, "record"));
+    struct failure why;
+    if (kernel_start(shim->kernel, json_object_get(body, "env"), &why) == 0)
+        return;
+    log_event(LOG_ERROR, "kernel is not started", "reason", why.text, NULL);
+    tell_status(shim, false);
+}
+
+static void on_record(struct shim *shim, struct ticket ticket _unused_, const json_t *body)
+{
+    set_record(shim, (json_t *)(uintptr_t)body);
+}
+
+static void on_execute(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    json_t *code = json_object_get(body, "code");
+    json_int_t timeout = json_integer_value(json_object_get(body, "timeout_ms"));
+    if (!json_is_string(code) || json_string_length(code) > MAX_CODE_BYTES || timeout <= 0 ||
+        timeout > (json_int_t)MAX_TIMEOUT_SECONDS * 1000)
+        return answer_rejected(shim, ticket, "invalid", "The code or its timeout is not usable.");
+    int r = executor_submit(shim->executor, ticket, code, (uint64_t)timeout);
+    if (r == -ENOSPC)
+        answer_rejected(shim, ticket, "queue_full",
+                        "Too many executions are waiting for this sandbox.");
+    else if (r < 0)
+        answer_rejected(shim, ticket, "not_running", "The sandbox has no running kernel.");
+}
+
+static void on_cancel(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
+{
+    executor_cancel(shim->executor, ticket);
+}
+
+static void on_interrupt(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
+{
+    executor_interrupt(shim->executor, ticket);
+}
+
+static void on_restart(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
+{
+    enum kernel_state state = kernel_state(shim->kernel);
+    if (state == KERNEL_NEW || state == KERNEL_DEAD)
+        return answer_done(shim, ticket, -ENOTCONN, "The sandbox has no running kernel.");
+    if (shim->restart_count == MAX_WAITING_REQUESTS)
+        return answer_done(shim, ticket, -EBUSY, "Too many requests to restart are waiting.");
+    shim->restarts[shim->restart_count++] = ticket;
+    executor_end_all(shim->executor);
+    kernel_replace(shim->kernel);
+}
+
+static void on_frame(void *user, uint16_t type, struct ticket ticket, const char *payload,
+                     size_t length)
+{
+    static const struct {
+        void (*handle)(struct shim *shim, struct ticket ticket, const json_t *body);
+        bool has_body;
+    } handlers[] = {
+        [SHIM_HELLO] = {on_hello, false},     [SHIM_START] = {on_start, true},
+        [SHIM_RECORD] = {on_record, true},    [SHIM_EXECUTE] = {on_execute, true},
+        [SHIM_CANCEL] = {on_cancel, false},   [SHIM_INTERRUPT] = {on_interrupt, false},
+        [SHIM_RESTART] = {on_restart, false},
+    };
+    struct shim *shim = user;
+    json_auto_t *body = NULL;
+    if (type >= ARRAY_LENGTH(handlers) || !handlers[type].handle)
+        return log_event(LOG_WARNING, "huskd sent something unknown", "type", log_number(type),
+                         NULL);
+    if (handlers[type].has_body) {
+        json_error_t error;
+        body = json_loadb(payload, length, JSON_ALLOW_NUL, &error);
+        if (!body)
+            log_event(LOG_ERROR, "huskd sent something unreadable", "type", log_number(type),
+                      "reason", error.text, NULL);
+    }
+    handlers[type].handle(shim, ticket, body);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static void before_wait(void *user)
+{
+    struct shim *shim = user;
+    kernel_pump(shim->kernel);
+}
+
+struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
+{
+    struct shim *shim = must_alloc(sizeof *shim);
+    shim->loop = setup->loop;
+    struct kernel_setup kernel_setup = {
+        .loop = setup->loop,
+        .init_socket = setup->init_fd,
+        .null_fd = setup->null_fd,
+        .events = &kernel_events,
+        .user = shim,
+    };
+    shim->kernel = kernel_new(&kernel_setup, why);
+    if (!shim->kernel)
+        return shim_free(shim);
+    struct executor_setup executor_setup = {
+        .loop = setup->loop,
+        .kernel = shim->kernel,
+        .oom_fd = setup->oom_fd,
+        .sink = &executor_sink,
+        .user = shim,
+    };
+    shim->executor = executor_new(&executor_setup);
+    shim->told = current_status(shim);
+    shim->connection = connection_new(setup->loop, setup->listen_fd, on_frame, shim);
+    if (!shim->connection) {
+        (void)fail(why, errno, "watch the socket for huskd");
+        return shim_free(shim);
+    }
+    loop_before_wait(setup->loop, before_wait, shim);
+    return shim;
+}
+
+struct shim *shim_free(struct shim *shim)
+{
+    if (!shim)
+        return NULL;
+    executor_free(shim->executor);
+    kernel_free(shim->kernel);
+    connection_free(shim->connection);
+    json_decref(shim->record);
+    free(shim);
+    return NULL;
+}

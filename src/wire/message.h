@@ -1,0 +1,61 @@
+/* Jupyter messages as pure functions over an array of parts:
+ *
+ *     [prefix]* "<IDS|MSG>" signature header parent_header metadata content [buffer]*
+ *
+ * What arrives was written by a stranger. message_parse() is the one entrance for it: number and
+ * size of the parts, then the signature, and only then JSON, whose depth and number of values are
+ * bounded before it is parsed. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "wire/part.h"
+#include "wire/signature.h"
+
+/* A message that was taken in. Owns its JSON; message_free() when done. */
+struct message {
+    const char *type;      /* borrowed from the header */
+    const char *parent_id; /* msg_id of the request it belongs to; "" if it names none */
+    json_t *header;
+    json_t *parent;
+    json_t *content; /* an object; NULL if it could not be read, as type and parent still tell what
+                        it was */
+};
+
+#define _cleanup_message_ _cleanup_(message_free)
+
+/* 0; -EMSGSIZE: over a limit; -EBADMSG: not a message, or not signed with the key; -EALREADY: a
+ * repetition. */
+int message_parse(const struct part *parts, size_t count, struct signatures *signatures,
+                  struct message *ret, struct failure *why);
+void message_free(struct message *message); /* zeroed ok */
+
+/* A request, ready to send. Owns its texts. */
+enum {
+    REQUEST_PARTS = 6
+};
+struct request {
+    struct part parts[REQUEST_PARTS];
+    char signature[SIGNATURE_TEXT_SIZE];
+    char *header;
+    char *content;
+};
+
+#define _cleanup_request_ _cleanup_(request_free)
+
+/* Who asks, and which of its requests this is. The msg_id is made of both, so that message_number()
+ * finds the way back. */
+struct request_name {
+    const char *session;
+    uint64_t number; /* from 1, never repeated */
+};
+
+/* `content` is borrowed. 0 or -ENOMEM. */
+int request_build(const struct signatures *signatures, struct request_name name, const char *type,
+                  const json_t *content, struct request *ret);
+void request_free(struct request *request); /* zeroed ok */
+
+/* The number of the request with this msg_id, 0 if it is not one of this session. */
+uint64_t message_number(const char *message_id, const char *session);
