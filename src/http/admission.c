@@ -1,0 +1,204 @@
+#include "http/admission.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "http/guard.h"
+#include "http/request.h"
+#include "http/response.h"
+#include "http/router.h"
+#include "http/routes.h"
+#include "http/uri.h"
+#include "huskd/problem.h"
+#include "huskd/service.h"
+
+/* --- the parts of a request --------------------------------------------------------------------- */
+
+static bool sane_request_id(const char *text)
+{
+    size_t length = strlen(text);
+    return length >= 1 && length <= MAX_REQUEST_ID_LENGTH &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:+/=@-") ==
+               length;
+}
+
+static void choose_request_id(struct request *request)
+{
+    const char *given = request_header(request, "X-Request-Id");
+    char fresh[ID_TEXT_SIZE];
+    if (!given || !sane_request_id(given)) {
+        id_format(id_new(), fresh);
+        given = fresh;
+    }
+    (void)snprintf(request->id, sizeof request->id, "%s", given);
+}
+
+static bool is_json(const struct request *request)
+{
+    static const char json[] = "application/json";
+    const char *type = request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
+    if (!type || strncasecmp(type, json, strlen(json)) != 0)
+        return false;
+    const char *rest = type + strlen(json);
+    rest += strspn(rest, " \t");
+    return *rest == '\0' || *rest == ';';
+}
+
+static size_t body_limit(const struct request *request)
+{
+    return request->json ? request->route->json_limit : request->route->body_limit;
+}
+
+/* Content-Length; 0 if there is none. libmicrohttpd has checked that it is a number. */
+static uint64_t announced_length(const struct request *request)
+{
+    uint64_t length = 0;
+    const char *text = request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (text)
+        (void)parse_u64(text, 0, UINT64_MAX, &length);
+    return length;
+}
+
+struct count {
+    const char *name;
+    unsigned found;
+};
+
+static enum MHD_Result count_header(void *user, enum MHD_ValueKind kind _unused_, const char *key,
+                                    const char *value _unused_)
+{
+    struct count *count = user;
+    count->found += same_ignoring_case(key, count->name);
+    return MHD_YES;
+}
+
+static unsigned times_sent(const struct request *request, const char *name)
+{
+    struct count count = {.name = name};
+    (void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_header, &count);
+    return count.found;
+}
+
+/* --- the checks, in order ----------------------------------------------------------------------- */
+
+/* What two servers in a row might read differently is refused. */
+static bool check_form(struct request *request, struct problem *problem)
+{
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    if (size && size->header_size > MAX_HEADER_BYTES) {
+        problem_set(problem, PROBLEM_HEADERS_TOO_LARGE,
+                    "The request line and headers have %zu bytes; at most %d are taken.",
+                    size->header_size, MAX_HEADER_BYTES);
+        return false;
+    }
+    const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    if (times_sent(request, MHD_HTTP_HEADER_HOST) > 1 ||
+        times_sent(request, MHD_HTTP_HEADER_CONTENT_LENGTH) + (encoding ? 1 : 0) > 1) {
+        problem_set(
+            problem, PROBLEM_MALFORMED_REQUEST,
+            "Host and Content-Length may be sent only once, and not with Transfer-Encoding.");
+        return false;
+    }
+    if (encoding && !same_ignoring_case(encoding, "chunked")) {
+        problem_set(problem, PROBLEM_MALFORMED_REQUEST,
+                    "Transfer-Encoding must be 'chunked' if it is sent.");
+        return false;
+    }
+    return true;
+}
+
+static bool check_client(struct request *request, const struct guard *guard,
+                         struct problem *problem)
+{
+    const struct credentials credentials = {
+        .host = request_header(request, MHD_HTTP_HEADER_HOST),
+        .origin = request_header(request, MHD_HTTP_HEADER_ORIGIN),
+        .authorization = request_header(request, MHD_HTTP_HEADER_AUTHORIZATION),
+        .api_key = request_header(request, "X-API-Key"),
+    };
+    if (!guard_admits(guard, &credentials, problem))
+        return false;
+    request->shared = credentials.origin && guard_shares_with(guard, credentials.origin);
+    /* A preflight never carries the key. */
+    bool preflight = request->shared && !strcmp(request->method, "OPTIONS");
+    bool open = request->route && request->route->open;
+    return preflight || open || guard_knows(guard, &credentials, problem);
+}
+
+static bool check_route(struct request *request, enum route_result found,
+                        const struct route_match *match, struct problem *problem)
+{
+    if (found == ROUTE_UNKNOWN) {
+        problem_set(problem, PROBLEM_ROUTE_NOT_FOUND, "There is no %.100s here.", request->path);
+        return false;
+    }
+    if (found == ROUTE_WRONG_METHOD) {
+        (void)snprintf(request->allow, sizeof request->allow, "%s", match->allow);
+        problem_set(problem, PROBLEM_METHOD_NOT_ALLOWED, "%.100s takes %s, not %s.", request->path,
+                    match->allow, request->method);
+        return false;
+    }
+    if (match->parameter && uri_decode(match->parameter, match->parameter_length,
+                                       request->parameter, sizeof request->parameter) < 0) {
+        problem_set(problem, PROBLEM_SANDBOX_NOT_FOUND,
+                    "There is no sandbox of this name: it is too long or not well-formed.");
+        return false;
+    }
+    return true;
+}
+
+static bool check_phase(const struct request *request, struct problem *problem)
+{
+    enum service_phase phase = request->service->phase;
+    if (request->route->open || phase == SERVICE_RUNNING)
+        return true;
+    if (phase == SERVICE_STARTING)
+        problem_set(problem, PROBLEM_STARTING, "The service is starting. Try again in a moment.");
+    else
+        problem_set(problem, PROBLEM_SHUTTING_DOWN, "The service is stopping.");
+    return false;
+}
+
+static bool check_length(const struct request *request, struct problem *problem)
+{
+    if (announced_length(request) <= body_limit(request))
+        return true;
+    problem_set(problem, PROBLEM_BODY_TOO_LARGE, "The body has %llu bytes; this route takes %zu.",
+                (unsigned long long)announced_length(request), body_limit(request));
+    return false;
+}
+
+bool admission_judge(struct request *request, const struct guard *guard)
+{
+    struct route_match match;
+    struct problem problem;
+    choose_request_id(request);
+    request->json = is_json(request);
+    enum route_result found =
+        router_match(routes, routes_count, request->method, request->path, &match);
+    request->route = found == ROUTE_FOUND ? match.route : NULL;
+    if (!check_form(request, &problem) || !check_client(request, guard, &problem)) {
+        answer_problem(request, &problem);
+        return false;
+    }
+    if (request->shared && !strcmp(request->method, "OPTIONS")) {
+        answer_preflight(request);
+        return false;
+    }
+    if (!check_route(request, found, &match, &problem) || !check_phase(request, &problem) ||
+        !check_length(request, &problem)) {
+        answer_problem(request, &problem);
+        return false;
+    }
+    return true;
+}
+
+bool admission_refuses_body(const struct request *request)
+{
+    const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    return request_header(request, MHD_HTTP_HEADER_EXPECT) ||
+           announced_length(request) > MAX_DISCARDED_BYTES ||
+           (encoding && !same_ignoring_case(encoding, "chunked"));
+}

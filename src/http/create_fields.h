@@ -1,0 +1,15 @@
+/* The body of POST /sandbox/create, checked against the operator's limits. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct config;
+struct problem;
+struct record;
+
+/* False with *problem filled in. */
+bool create_fields_read(const json_t *body, const struct config *config, struct record *ret,
+                        struct problem *problem);
+/* "env" of the body, checked: borrowed, or NULL. */
+bool create_fields_env(const json_t *body, json_t **ret, struct problem *problem);

@@ -1,0 +1,19 @@
+/* The TCP connections of clients, and how long each may take over what it is doing. libmicrohttpd only knows silence: a
+ * client that sends or reads one byte a minute would stay for ever. */
+#pragma once
+
+#include <stddef.h>
+
+struct loop;
+struct peer;
+struct peers;
+
+struct peers *peers_new(struct loop *loop);
+struct peers *peers_free(struct peers *peers); /* NULL ok, returns NULL; none may be left */
+
+/* A connection begins: its first request must come soon. The descriptor is borrowed. */
+struct peer *peer_add(struct peers *peers, int fd);
+void peer_remove(struct peer *peer);
+/* From now on it has so many seconds until the next call; then the connection is shut down. 0: as long as it takes. */
+void peer_allow(struct peer *peer, unsigned seconds);
+int peer_fd(const struct peer *peer);

@@ -1,0 +1,97 @@
+#include "http/request.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/memory.h"
+#include "http/response.h"
+#include "huskd/problem.h"
+#include "huskd/sandbox.h"
+#include "huskd/service.h"
+#include "loop/loop.h"
+
+struct request *request_new(struct server *server, const char *target)
+{
+    struct request *request = must_alloc(sizeof *request);
+    request->server = server;
+    request->started_ms = now_ms();
+    request->path = must_copy(target);
+    request->query = strchr(request->path, '?');
+    if (request->query)
+        *request->query++ = '\0';
+    return request;
+}
+
+void request_free(struct request *request)
+{
+    husk_assert(request->phase != REQUEST_WAITING);
+    if (request->response)
+        MHD_destroy_response(request->response);
+    buffer_free(&request->body);
+    free(request->path);
+    free(request);
+}
+
+const char *request_header(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+bool request_find_sandbox(struct request *request)
+{
+    struct problem problem;
+    request->sandbox = service_find(request->service, request->parameter, &problem);
+    if (!request->sandbox) {
+        answer_problem(request, &problem);
+        return false;
+    }
+    memcpy(request->sandbox_text, request->sandbox->text, sizeof request->sandbox_text);
+    return true;
+}
+
+void request_wait(struct request *request, void (*cancel)(struct request *request))
+{
+    husk_assert(request->phase == REQUEST_HANDLING);
+    request->phase = REQUEST_WAITING;
+    request->cancel = cancel;
+}
+
+static void add_common_headers(const struct request *request, struct MHD_Response *response)
+{
+    (void)MHD_add_response_header(response, "X-Request-Id", request->id);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (request->shared) {
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN,
+                                      request_header(request, MHD_HTTP_HEADER_ORIGIN));
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS,
+                                      "X-Request-Id, Retry-After");
+    }
+}
+
+void request_answer(struct request *request, unsigned status, struct MHD_Response *response)
+{
+    husk_assert(request->phase < REQUEST_ANSWERED && response != NULL);
+    add_common_headers(request, response);
+    request->status = status;
+    request->response = response;
+    request->answered_ms = now_ms();
+    request->phase = REQUEST_ANSWERED;
+    request->timer = timer_remove(request->timer);
+    json_decref(request->collected);
+    request->collected = NULL;
+    request->watch = source_remove(request->watch);
+    if (request->suspended) {
+        request->suspended = false;
+        MHD_resume_connection(request->connection);
+    }
+}
+
+void request_cancel(struct request *request)
+{
+    husk_assert(request->phase == REQUEST_WAITING);
+    if (request->cancel)
+        request->cancel(request);
+    request->cancel = NULL;
+}

@@ -1,0 +1,93 @@
+/* One HTTP request, from its first line until its answer is sent. A handler either answers before it returns, or calls
+ * request_wait() and answers later; while it waits the connection is suspended. If the client goes away meanwhile, `cancel`
+ * is called, and nothing may be answered any more.
+ *
+ *   NEW ─► RECEIVING ─► HANDLING ─► WAITING ─► ANSWERED ─► SENT
+ *    └─────────┴────────────┴─────────────────────┘ */
+#pragma once
+
+#include <jansson.h>
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/id.h"
+#include "husk/limits.h"
+
+struct peer;
+struct problem;
+struct route;
+struct sandbox;
+struct server;
+struct service;
+struct source;
+struct timer;
+
+enum request_phase {
+    REQUEST_NEW,
+    REQUEST_RECEIVING,
+    REQUEST_HANDLING,
+    REQUEST_WAITING,
+    REQUEST_ANSWERED,
+    REQUEST_SENT
+};
+
+enum {
+    MAX_METHOD_LENGTH = 16,
+    MAX_PARAMETER_LENGTH = 255
+};
+
+struct request {
+    struct server *server;
+    struct service *service;
+    struct MHD_Connection *connection;
+    struct peer *peer;
+    struct request *next, *previous; /* of the server */
+    enum request_phase phase;
+    uint64_t started_ms;
+
+    char method[MAX_METHOD_LENGTH + 1];
+    char *path;  /* as sent, not decoded */
+    char *query; /* inside path's memory; NULL: none */
+    char id[MAX_REQUEST_ID_LENGTH + 1];
+    const struct route *route;
+    char parameter[MAX_PARAMETER_LENGTH + 1]; /* what {id} stands for, decoded */
+    bool json;                                /* Content-Type is application/json */
+    bool shared;                              /* its origin may read the answer (CORS) */
+    struct buffer body;
+    size_t discarded; /* bytes of a body that was refused */
+
+    /* The answer. */
+    unsigned status;
+    struct MHD_Response *response;
+    char allow[48]; /* for 405 */
+    uint64_t answered_ms;
+    bool suspended;
+    struct source *watch; /* for the client's end while it waits */
+
+    /* What a handler waits for; the handler's own. */
+    void (*cancel)(struct request *request);
+    struct sandbox *sandbox;
+    uint64_t tag;
+    struct timer *timer;
+    json_t *collected;
+    char sandbox_text[ID_TEXT_SIZE]; /* for the log; "": none */
+};
+
+struct request *request_new(struct server *server, const char *target);
+void request_free(struct request *request);
+
+/* A header, or NULL. Borrowed until the request ends. */
+const char *request_header(const struct request *request, const char *name);
+
+/* The live sandbox that {id} names, into request->sandbox. False: there is none, and that is answered. */
+bool request_find_sandbox(struct request *request);
+
+/* The answer will come later. */
+void request_wait(struct request *request, void (*cancel)(struct request *request));
+/* Here it is. Takes `response`; adds what every answer has. */
+void request_answer(struct request *request, unsigned status, struct MHD_Response *response);
+/* The client is gone, or huskd ends: stop waiting. The handler's cancel is called. */
+void request_cancel(struct request *request);

@@ -1,0 +1,33 @@
+/* From method and path to a handler. Pure: the table is given, nothing is decoded or checked here. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct request;
+
+struct route {
+    const char *method;  /* GET answers HEAD too */
+    const char *pattern; /* "/sandbox/{id}/execute": {…} stands for one non-empty segment */
+    void (*handle)(struct request *request);
+    size_t body_limit; /* bytes */
+    size_t json_limit; /* the same for Content-Type application/json */
+    bool open;         /* needs no API key */
+};
+
+enum route_result {
+    ROUTE_FOUND,
+    ROUTE_UNKNOWN,
+    ROUTE_WRONG_METHOD
+};
+
+struct route_match {
+    const struct route *route;
+    const char *parameter; /* the segment that {…} stood for, not decoded; NULL: none */
+    size_t parameter_length;
+    char allow[48]; /* ROUTE_WRONG_METHOD: what this path can do, as the Allow header has it */
+};
+
+/* A pattern without {…} hides those with one: "/sandbox/create" is never a sandbox named "create". */
+enum route_result router_match(const struct route *routes, size_t count, const char *method,
+                               const char *path, struct route_match *ret);

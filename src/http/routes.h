@@ -1,0 +1,22 @@
+/* The table of routes, and the handlers it names. Each handler answers its request or makes it wait. */
+#pragma once
+
+#include <stddef.h>
+
+#include "http/router.h"
+
+extern const struct route routes[];
+extern const size_t routes_count;
+
+/* sandbox_routes.c */
+void route_create(struct request *request);
+void route_describe(struct request *request);
+void route_list(struct request *request);
+void route_extend(struct request *request);
+void route_close(struct request *request);
+/* execute_routes.c */
+void route_execute(struct request *request);
+void route_interrupt(struct request *request);
+void route_restart(struct request *request);
+/* health_routes.c */
+void route_health(struct request *request);

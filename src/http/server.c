@@ -1,0 +1,331 @@
+#include "http/server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fdio.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/admission.h"
+#include "http/error_page.h"
+#include "http/peer.h"
+#include "http/request.h"
+#include "http/response.h"
+#include "http/router.h"
+#include "huskd/problem.h"
+#include "huskd/service.h"
+#include "loop/loop.h"
+
+enum {
+    CLIENT_WENT_AWAY = 499, /* as nginx logs it; nobody reads it */
+    LOGGED_PATH_BYTES = 256
+};
+
+struct server {
+    struct service *service;
+    const struct guard *guard;
+    struct MHD_Daemon *daemon;
+    struct source *source;
+    struct peers *peers;
+    struct request *requests;
+    size_t open;
+    size_t body_bytes; /* of all requests */
+};
+
+/* --- the body ----------------------------------------------------------------------------------- */
+
+static void free_body(struct server *server, struct request *request)
+{
+    server->body_bytes -= request->body.length;
+    buffer_free(&request->body);
+}
+
+static void refuse_body(struct server *server, struct request *request, enum problem_kind kind,
+                        const char *sentence)
+{
+    struct problem problem;
+    free_body(server, request);
+    problem_set(&problem, kind, "%s", sentence);
+    answer_problem(request, &problem);
+}
+
+/* A body that is refused is still read to its end: closing the connection under a client that is sending would lose the
+ * answer. Up to a limit. */
+static enum MHD_Result take_body(struct server *server, struct request *request, const char *data,
+                                 size_t length)
+{
+    if (request->phase == REQUEST_ANSWERED) {
+        request->discarded += length;
+        return request->discarded > MAX_DISCARDED_BYTES ? MHD_NO : MHD_YES;
+    }
+    size_t limit = request->json ? request->route->json_limit : request->route->body_limit;
+    if (request->body.length + length > limit)
+        refuse_body(server, request, PROBLEM_BODY_TOO_LARGE,
+                    "The body is larger than this route takes.");
+    else if (server->body_bytes + length > MAX_BUFFERED_BODIES_BYTES ||
+             buffer_append(&request->body, data, length) < 0)
+        refuse_body(server, request, PROBLEM_OUT_OF_MEMORY,
+                    "Too many large requests at the same time. Try again in a moment.");
+    else
+        server->body_bytes += length;
+    return MHD_YES;
+}
+
+/* --- the answer --------------------------------------------------------------------------------- */
+
+static enum MHD_Result send_answer(struct request *request)
+{
+    request->phase = REQUEST_SENT;
+    peer_allow(request->peer, SEND_SECONDS);
+    return error_page_pass(request->connection, request->status, request->response);
+}
+
+static void client_went_away(struct source *source _unused_, uint32_t events _unused_, void *user)
+{
+    struct request *request = user;
+    struct problem problem;
+    request_cancel(request);
+    problem_set(&problem, PROBLEM_MALFORMED_REQUEST, "The client went away.");
+    answer_problem(request, &problem);
+    request->status = CLIENT_WENT_AWAY;
+}
+
+static void suspend(struct server *server, struct request *request)
+{
+    request->suspended = true;
+    peer_allow(request->peer, 0);
+    MHD_suspend_connection(request->connection);
+    request->watch = source_add(server->service->loop, peer_fd(request->peer), EPOLLRDHUP,
+                                client_went_away, request);
+}
+
+static enum MHD_Result handle(struct server *server, struct request *request)
+{
+    husk_assert(request->phase == REQUEST_RECEIVING);
+    request->phase = REQUEST_HANDLING;
+    request->route->handle(request);
+    free_body(server, request);
+    husk_assert(request->phase == REQUEST_WAITING || request->phase == REQUEST_ANSWERED);
+    if (request->phase == REQUEST_ANSWERED)
+        return send_answer(request);
+    suspend(server, request);
+    return MHD_YES;
+}
+
+/* --- what libmicrohttpd calls ------------------------------------------------------------------- */
+
+/* The request line is there. This is the only place that has the target as it was sent. */
+static void *on_target(void *user, const char *target, struct MHD_Connection *connection)
+{
+    struct server *server = user;
+    struct request *request = request_new(server, target ? target : "");
+    request->connection = connection;
+    request->service = server->service;
+    request->peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    request->next = server->requests;
+    if (server->requests)
+        server->requests->previous = request;
+    server->requests = request;
+    server->open++;
+    return request;
+}
+
+static enum MHD_Result begin(struct server *server, struct request *request, const char *method)
+{
+    (void)snprintf(request->method, sizeof request->method, "%s", method);
+    request->phase = REQUEST_RECEIVING;
+    peer_allow(request->peer, RECEIVE_SECONDS);
+    if (!admission_judge(request, server->guard) && admission_refuses_body(request))
+        return send_answer(request);
+    return MHD_YES;
+}
+
+/* Called with the headers, then with each part of the body, then at its end, and again when the connection is resumed. */
+static enum MHD_Result on_request(void *user, struct MHD_Connection *connection _unused_,
+                                  const char *url _unused_, const char *method,
+                                  const char *version _unused_, const char *data, size_t *length,
+                                  void **context)
+{
+    struct server *server = user;
+    struct request *request = *context;
+    if (request->phase == REQUEST_NEW)
+        return begin(server, request, method);
+    if (*length > 0) {
+        size_t taken = *length;
+        *length = 0;
+        return take_body(server, request, data, taken);
+    }
+    if (request->phase == REQUEST_ANSWERED)
+        return send_answer(request);
+    return handle(server, request);
+}
+
+static void log_request(const struct request *request, enum MHD_RequestTerminationCode how)
+{
+    char path[LOGGED_PATH_BYTES];
+    (void)snprintf(path, sizeof path, "%s", request->path);
+    bool unsent = how != MHD_REQUEST_TERMINATED_COMPLETED_OK && request->status;
+    uint64_t end = request->answered_ms ? request->answered_ms : now_ms();
+    log_event(LOG_INFO, "request", "method", request->method, "path", path, "status",
+              request->status ? log_number(request->status) : NULL, "ms",
+              log_number((int64_t)(end - request->started_ms)), "request", request->id, "sandbox",
+              *request->sandbox_text ? request->sandbox_text : NULL, "answer",
+              unsent ? "not delivered" : NULL, NULL);
+}
+
+static void on_completed(void *user, struct MHD_Connection *connection _unused_, void **context,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct server *server = user;
+    struct request *request = *context;
+    if (!request)
+        return;
+    *context = NULL;
+    /* Without a method libmicrohttpd refused it before we saw the headers. */
+    if (*request->method)
+        log_request(request, how);
+    if (request->previous)
+        request->previous->next = request->next;
+    else
+        server->requests = request->next;
+    if (request->next)
+        request->next->previous = request->previous;
+    server->open--;
+    peer_allow(request->peer, CONNECTION_IDLE_SECONDS);
+    free_body(server, request);
+    request_free(request);
+}
+
+static void on_connection(void *user, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct server *server = user;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = peer_add(server->peers, info->connect_fd);
+    } else {
+        peer_remove(*context);
+        *context = NULL;
+    }
+}
+
+_printf_(2, 0) static void on_message(void *user _unused_, const char *format, va_list arguments)
+{
+    char text[512];
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    text[strcspn(text, "\n")] = '\0';
+    log_event(LOG_DEBUG, "libmicrohttpd", "says", text, NULL);
+}
+
+/* Paths are decoded by us, once, and only where a route says so. */
+static size_t leave_escaped(void *user _unused_, struct MHD_Connection *connection _unused_,
+                            char *text)
+{
+    return strlen(text);
+}
+
+/* --- on the loop -------------------------------------------------------------------------------- */
+
+static void readable(struct source *source _unused_, uint32_t events _unused_, void *user _unused_)
+{
+    /* Only wakes the loop; run() does the work. */
+}
+
+/* After every round: callbacks may have resumed connections. */
+static void run(void *user)
+{
+    struct server *server = user;
+    MHD_UNSIGNED_LONG_LONG wait;
+    (void)MHD_run(server->daemon);
+    if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
+        loop_wake_in(server->service->loop, wait);
+}
+
+static struct MHD_Daemon *start_daemon(struct server *server, int listen_fd)
+{
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    const struct MHD_OptionItem options[] = {
+        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_message, NULL}, /* first, as it must be */
+        {MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, NULL},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, NULL},
+        {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_target, server},
+        {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, server},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, server},
+        {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
+                            MHD_OPTION_END);
+}
+
+struct server *server_new(struct service *service, const struct guard *guard, int listen_fd,
+                          struct failure *why)
+{
+    struct server *server = must_alloc(sizeof *server);
+    server->service = service;
+    server->guard = guard;
+    server->peers = peers_new(service->loop);
+    server->daemon = start_daemon(server, listen_fd);
+    if (!server->daemon) {
+        close_fd(listen_fd);
+        peers_free(server->peers);
+        free(server);
+        (void)fail_plain(why, EIO, "libmicrohttpd could not be started");
+        return NULL;
+    }
+    int fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    server->source = source_add(service->loop, fd, EPOLLIN, readable, server);
+    husk_assert(server->source != NULL);
+    loop_before_wait(service->loop, run, server);
+    return server;
+}
+
+void server_stop_listening(struct server *server)
+{
+    close_fd(MHD_quiesce_daemon(server->daemon));
+}
+
+size_t server_waiting(const struct server *server)
+{
+    size_t count = 0;
+    for (const struct request *request = server->requests; request; request = request->next)
+        count += request->phase == REQUEST_WAITING;
+    return count;
+}
+
+size_t server_open(const struct server *server)
+{
+    return server->open;
+}
+
+void server_dismiss(struct server *server)
+{
+    struct problem problem;
+    problem_set(&problem, PROBLEM_SHUTTING_DOWN, "The service is stopping. Try again later.");
+    for (struct request *request = server->requests; request; request = request->next) {
+        if (request->phase == REQUEST_WAITING) {
+            request_cancel(request);
+            answer_problem(request, &problem);
+        }
+    }
+}
+
+struct server *server_free(struct server *server)
+{
+    if (!server)
+        return NULL;
+    loop_before_wait(server->service->loop, NULL, NULL);
+    source_remove(server->source);
+    MHD_stop_daemon(server->daemon);
+    peers_free(server->peers);
+    free(server);
+    return NULL;
+}

@@ -1,0 +1,46 @@
+/* The connection to the keeper. Questions carry a tag and are answered by a callback, from the
+ * loop, exactly once (once per message for KEEPER_USAGE), never from inside keeper_client_ask().
+ * What cannot be answered is answered with a negative status and a text: -ECONNRESET when the
+ * keeper died over it, -ETIMEDOUT when it takes too long.
+ *
+ * When the connection breaks, the anchor has already started another keeper: the client connects
+ * again, for as long as it takes. Removals are then asked again, since a removal can be done twice;
+ * everything else fails. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "base/id.h"
+#include "husk/keeper_protocol.h"
+#include "loop/loop.h"
+
+struct keeper_client;
+
+typedef void (*keeper_callback)(const struct keeper_message *answer, void *user);
+
+struct keeper_events {
+    void (*gone)(struct id id, void *user); /* KEEPER_GONE */
+    void (*connected)(void *user);          /* again: what happened meanwhile is not known */
+    void (*absent)(void *user);             /* an attempt to connect again failed */
+    void *user;
+};
+
+/* Connect and say hello; blocks up to ten seconds, only before the loop runs. A descriptor, -ENOENT
+ * or -ECONNREFUSED when no keeper is there, or another -errno. `version` gets the keeper's
+ * HUSK_VERSION. */
+int keeper_connect(const char *path, char version[KEEPER_TEXT_SIZE], struct failure *why);
+
+/* Takes `fd`, a connection from keeper_connect(). Copies `path` and `events`. */
+struct keeper_client *keeper_client_new(struct loop *loop, int fd, const char *path,
+                                        const struct keeper_events *events);
+struct keeper_client *keeper_client_free(
+    struct keeper_client *client); /* callbacks are not called */
+
+/* Ask; version and tag of `question` are filled in. Returns the tag. */
+uint64_t keeper_client_ask(struct keeper_client *client, const struct keeper_message *question,
+                           keeper_callback callback, void *user);
+/* The callback for this tag will not be called any more. The question is not taken back. */
+void keeper_client_forget(struct keeper_client *client, uint64_t tag);
+bool keeper_client_connected(const struct keeper_client *client);

@@ -1,0 +1,8 @@
+/* Names that users give to sandboxes. They stand where an id may stand, so a name must not look
+ * like one. */
+#pragma once
+
+#include <stddef.h>
+
+/* NULL if `text` can be a name, else the end of a sentence that begins with "name ": "must …". */
+const char *name_fault(const char *text, size_t length);

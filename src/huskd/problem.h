@@ -1,0 +1,47 @@
+/* Why a request is not answered as asked. The modules of huskd fill one in; src/http has a table
+ * that says what each kind looks like to a client (status, code, title). Lives on the caller's
+ * stack, like struct failure. */
+#pragma once
+
+#include "base/attributes.h"
+
+enum problem_kind {
+    PROBLEM_NONE,
+    /* the request itself */
+    PROBLEM_MALFORMED_REQUEST,
+    PROBLEM_MALFORMED_JSON,
+    PROBLEM_UNAUTHORIZED,
+    PROBLEM_HOST_NOT_ALLOWED,
+    PROBLEM_ORIGIN_NOT_ALLOWED,
+    PROBLEM_ROUTE_NOT_FOUND,
+    PROBLEM_METHOD_NOT_ALLOWED,
+    PROBLEM_BODY_TOO_LARGE,
+    PROBLEM_HEADERS_TOO_LARGE,
+    PROBLEM_INVALID_FIELD,
+    PROBLEM_INVALID_UTF8,
+    PROBLEM_NOT_SUPPORTED_YET,
+    /* the sandbox it is about */
+    PROBLEM_SANDBOX_NOT_FOUND,
+    PROBLEM_SANDBOX_CLOSED,
+    PROBLEM_NAME_TAKEN,
+    PROBLEM_QUEUE_FULL,
+    PROBLEM_KERNEL_UNAVAILABLE,
+    /* the service */
+    PROBLEM_AT_CAPACITY,
+    PROBLEM_STARTING,
+    PROBLEM_SHUTTING_DOWN,
+    PROBLEM_CREATE_FAILED,      /* something is wrong; trying again may not help */
+    PROBLEM_CREATE_UNAVAILABLE, /* not now: out of some resource, or the keeper is away */
+    PROBLEM_REMOVE_FAILED,
+    PROBLEM_OUT_OF_MEMORY,
+    PROBLEM_KINDS
+};
+
+struct problem {
+    enum problem_kind kind;
+    const char *why;  /* PROBLEM_SANDBOX_CLOSED: "closed", "expired" or "died"; NULL otherwise */
+    char detail[320]; /* a sentence that says what to do */
+};
+
+void problem_set(struct problem *problem, enum problem_kind kind, const char *format, ...)
+    _printf_(3, 4);

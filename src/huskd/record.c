@@ -1,0 +1,86 @@
+#include "huskd/record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "huskd/name.h"
+
+enum {
+    RECORD_VERSION = 1
+};
+
+json_t *record_to_json(const struct record *record)
+{
+    return json_pack(
+        "{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "version", RECORD_VERSION, "name",
+        record->name, "created_at", (json_int_t)record->created_at, "expires_at",
+        (json_int_t)record->expires_at, "idle_seconds", (json_int_t)record->idle_seconds,
+        "memory_bytes", (json_int_t)record->limits.memory_bytes, "disk_bytes",
+        (json_int_t)record->limits.disk_bytes, "cpu_millis", (json_int_t)record->limits.cpu_millis,
+        "pids", (json_int_t)record->limits.pids);
+}
+
+struct field {
+    const char *key;
+    json_int_t minimum, maximum;
+};
+
+enum {
+    CREATED_AT,
+    EXPIRES_AT,
+    IDLE_SECONDS,
+    MEMORY_BYTES,
+    DISK_BYTES,
+    CPU_MILLIS,
+    PIDS,
+    NUMBERS
+};
+
+static const struct field numbers[NUMBERS] = {
+    [CREATED_AT] = {"created_at", 0, INT64_MAX},
+    [EXPIRES_AT] = {"expires_at", 0, INT64_MAX},
+    [IDLE_SECONDS] = {"idle_seconds", 0, MAX_TTL_SECONDS},
+    [MEMORY_BYTES] = {"memory_bytes", 1, (json_int_t)MAX_MEMORY_MB *MIB},
+    [DISK_BYTES] = {"disk_bytes", 1, (json_int_t)MAX_DISK_MB *MIB},
+    [CPU_MILLIS] = {"cpu_millis", 1, MAX_CPUS * 1000},
+    [PIDS] = {"pids", 1, MAX_PIDS},
+};
+
+static int read_name(const json_t *json, struct record *record, struct failure *why)
+{
+    const json_t *name = json_object_get(json, "name");
+    size_t length = json_string_length(name);
+    if (!json_is_string(name) || (length && name_fault(json_string_value(name), length)))
+        return fail_plain(why, EINVAL, "its record has no usable name");
+    memcpy(record->name, json_string_value(name), length + 1);
+    return 0;
+}
+
+int record_from_json(const json_t *json, struct record *ret, struct failure *why)
+{
+    struct record record = {0};
+    json_int_t values[NUMBERS];
+    if (json_integer_value(json_object_get(json, "version")) != RECORD_VERSION)
+        return fail_plain(why, EINVAL, "it has no record, or one of another version");
+    int r = read_name(json, &record, why);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < NUMBERS; i++) {
+        const json_t *value = json_object_get(json, numbers[i].key);
+        values[i] = json_integer_value(value);
+        if (!json_is_integer(value) || values[i] < numbers[i].minimum ||
+            values[i] > numbers[i].maximum)
+            return fail_plain(why, EINVAL, "its record has no usable %s", numbers[i].key);
+    }
+    record.created_at = values[CREATED_AT];
+    record.expires_at = values[EXPIRES_AT];
+    record.idle_seconds = (uint32_t)values[IDLE_SECONDS];
+    record.limits = (struct sandbox_limits){
+        .memory_bytes = (uint64_t)values[MEMORY_BYTES],
+        .disk_bytes = (uint64_t)values[DISK_BYTES],
+        .cpu_millis = (uint32_t)values[CPU_MILLIS],
+        .pids = (uint32_t)values[PIDS],
+    };
+    *ret = record;
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* What huskd knows about a sandbox and could not learn again: its shim keeps it, so that the next
+ * huskd finds it. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "husk/keeper_protocol.h"
+#include "husk/limits.h"
+
+struct record {
+    char name[MAX_NAME_LENGTH + 1]; /* "": none */
+    int64_t
+        created_at; /* Unix seconds, as all times here: monotonic clocks do not outlive a process */
+    int64_t expires_at;
+    uint32_t idle_seconds; /* 0: never */
+    struct sandbox_limits limits;
+};
+
+json_t *record_to_json(const struct record *record); /* new reference; NULL when memory is out */
+/* A shim reads what a hostile kernel writes, so what it gives back is checked. 0 or -EINVAL. */
+int record_from_json(const json_t *json, struct record *ret, struct failure *why);

@@ -1,0 +1,455 @@
+#include "huskd/sandbox.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "huskd/config.h"
+#include "huskd/expiry.h"
+#include "huskd/keeper_client.h"
+#include "huskd/service.h"
+#include "loop/loop.h"
+
+static const char *const state_names[] = {
+    [SANDBOX_QUEUED] = "queued",
+    [SANDBOX_CREATING] = "creating",
+    [SANDBOX_STARTING] = "starting",
+    [SANDBOX_ADOPTING] = "adopting",
+    [SANDBOX_READY] = "ready",
+    [SANDBOX_BUSY] = "busy",
+    [SANDBOX_RESTARTING] = "restarting",
+    [SANDBOX_CLOSING] = "closing",
+    [SANDBOX_GONE] = "gone",
+};
+
+#define TO(state) (1u << SANDBOX_##state)
+static const unsigned allowed[] = {
+    [SANDBOX_QUEUED] = TO(CREATING) | TO(CLOSING),
+    [SANDBOX_CREATING] = TO(STARTING) | TO(CLOSING),
+    [SANDBOX_STARTING] = TO(READY) | TO(BUSY) | TO(CLOSING),
+    [SANDBOX_ADOPTING] = TO(READY) | TO(BUSY) | TO(RESTARTING) | TO(CLOSING),
+    [SANDBOX_READY] = TO(BUSY) | TO(RESTARTING) | TO(CLOSING),
+    [SANDBOX_BUSY] = TO(READY) | TO(RESTARTING) | TO(CLOSING),
+    [SANDBOX_RESTARTING] = TO(READY) | TO(BUSY) | TO(CLOSING),
+    [SANDBOX_CLOSING] = TO(GONE),
+    [SANDBOX_GONE] = 0,
+};
+
+static void set_state(struct sandbox *sandbox, enum sandbox_state to)
+{
+    husk_assert(allowed[sandbox->state] & (1u << to));
+    log_event(LOG_DEBUG, "sandbox state", "sandbox", sandbox->text, "from",
+              state_names[sandbox->state], "to", state_names[to], NULL);
+    sandbox->state = to;
+}
+
+bool sandbox_live(const struct sandbox *sandbox)
+{
+    return sandbox->state == SANDBOX_READY || sandbox->state == SANDBOX_BUSY ||
+           sandbox->state == SANDBOX_RESTARTING;
+}
+
+const char *sandbox_state_name(const struct sandbox *sandbox)
+{
+    return state_names[sandbox->state];
+}
+
+static void answer(struct sandbox *sandbox, struct sandbox_waiter *waiter,
+                   const struct problem *problem)
+{
+    struct sandbox_waiter once = *waiter;
+    *waiter = (struct sandbox_waiter){0};
+    if (once.callback)
+        once.callback(sandbox, problem, once.user);
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static void sandbox_free(struct sandbox *sandbox)
+{
+    timer_remove(sandbox->timer);
+    json_decref(sandbox->kernel);
+    free(sandbox->start);
+    free(sandbox);
+}
+
+/* Nothing of it is left. `failure`: what to tell who closed it, if that is not so. */
+static void finish(struct sandbox *sandbox, const struct problem *failure)
+{
+    set_state(sandbox, SANDBOX_GONE);
+    log_event(LOG_INFO, "sandbox ended", "sandbox", sandbox->text, "name",
+              *sandbox->record.name ? sandbox->record.name : NULL, "why",
+              ending_name(sandbox->ending), "detail",
+              sandbox->ending == ENDED_CLOSED ? NULL : sandbox->problem.detail, NULL);
+    registry_remove(sandbox->service->registry, sandbox, sandbox->ending);
+    answer(sandbox, &sandbox->made, &sandbox->problem);
+    answer(sandbox, &sandbox->closed, failure);
+    sandbox_free(sandbox);
+}
+
+static void removed(const struct keeper_message *message, void *user)
+{
+    struct sandbox *sandbox = user;
+    struct problem problem;
+    if (message->status == 0 || message->status == -ENOENT) {
+        finish(sandbox, NULL);
+        return;
+    }
+    /* The sweep will try again. */
+    log_event(LOG_ERROR, "sandbox could not be removed", "sandbox", sandbox->text, "reason",
+              message->text, NULL);
+    problem_set(&problem, PROBLEM_REMOVE_FAILED,
+                "The sandbox is closed, but not everything of it could be removed yet: %s",
+                message->text);
+    finish(sandbox, &problem);
+}
+
+static void ask_keeper(struct sandbox *sandbox, enum keeper_type type, keeper_callback callback)
+{
+    struct keeper_message message = {.type = type, .limits = sandbox->record.limits};
+    memcpy(message.id, sandbox->id.bytes, sizeof message.id);
+    (void)keeper_client_ask(sandbox->service->keeper, &message, callback, sandbox);
+}
+
+void sandbox_close(struct sandbox *sandbox, enum ending ending, const struct problem *problem,
+                   struct sandbox_waiter closed)
+{
+    if (sandbox->state == SANDBOX_CLOSING)
+        return;
+    struct shim_client *shim = TAKE_POINTER(sandbox->shim);
+    sandbox->ending = ending;
+    sandbox->problem = *problem;
+    if (problem->kind == PROBLEM_SANDBOX_CLOSED)
+        sandbox->problem.why = ending_name(ending);
+    sandbox->closed = closed;
+    set_state(sandbox, SANDBOX_CLOSING);
+    timer_disarm(sandbox->timer);
+    slots_release(&sandbox->service->creations, &sandbox->slot);
+    shim_client_close(shim, &sandbox->problem);
+    if (!sandbox->with_keeper)
+        finish(sandbox, NULL);
+    else if (!sandbox->create_asked)
+        ask_keeper(sandbox, KEEPER_REMOVE, removed);
+    /* else: created() asks, so that the keeper never has both questions about one sandbox at a time. */
+}
+
+void sandbox_died(struct sandbox *sandbox)
+{
+    /* While it is being made or removed the keeper answers the question it has about it. */
+    if (sandbox->state == SANDBOX_CREATING || sandbox->state == SANDBOX_CLOSING)
+        return;
+    struct problem problem;
+    problem_set(&problem, PROBLEM_SANDBOX_CLOSED, "The sandbox died: its container ended");
+    sandbox->with_keeper = false;
+    sandbox_close(sandbox, ENDED_DIED, &problem, (struct sandbox_waiter){0});
+}
+
+void sandbox_abandon(struct sandbox *sandbox)
+{
+    struct problem problem;
+    sandbox->made = (struct sandbox_waiter){0};
+    problem_set(&problem, PROBLEM_SANDBOX_CLOSED,
+                "Who asked for this sandbox went away before it was made.");
+    sandbox_close(sandbox, ENDED_UNMADE, &problem, (struct sandbox_waiter){0});
+}
+
+void sandbox_forget_close(struct sandbox *sandbox)
+{
+    sandbox->closed = (struct sandbox_waiter){0};
+}
+
+/* --- being made --------------------------------------------------------------------------------- */
+
+static void fail_creation(struct sandbox *sandbox, enum problem_kind kind, const char *reason)
+{
+    struct service *service = sandbox->service;
+    struct problem problem;
+    problem_set(&problem, kind, "The sandbox could not be made: %s", reason);
+    service->creations_failed++;
+    (void)format_text(service->last_failure, sizeof service->last_failure, "%s", reason);
+    sandbox_close(sandbox, ENDED_UNMADE, &problem, (struct sandbox_waiter){0});
+}
+
+/* It failed before its user could use it, or afterwards. */
+static void lose(struct sandbox *sandbox, const char *reason)
+{
+    struct problem problem;
+    if (sandbox->state == SANDBOX_STARTING) {
+        fail_creation(sandbox, PROBLEM_CREATE_FAILED, reason);
+        return;
+    }
+    problem_set(&problem, PROBLEM_SANDBOX_CLOSED, "The sandbox died: %s", reason);
+    sandbox_close(sandbox, ENDED_DIED, &problem, (struct sandbox_waiter){0});
+}
+
+static void timer_fired(struct timer *timer, void *user)
+{
+    struct sandbox *sandbox = user;
+    if (!sandbox_live(sandbox)) {
+        lose(sandbox, sandbox->state == SANDBOX_STARTING ? "its kernel did not answer in time"
+                                                         : "its shim did not answer in time");
+        return;
+    }
+    uint64_t left = expiry_left_ms(sandbox, wall_seconds(), now_ms());
+    if (left > 0) {
+        timer_arm(timer, left);
+        return;
+    }
+    struct problem problem;
+    problem_set(&problem, PROBLEM_SANDBOX_CLOSED,
+                "The sandbox expired: its time was over, or nobody used it for %u seconds. Create "
+                "another one, with a larger ttl_seconds or idle_seconds if need be.",
+                (unsigned)sandbox->record.idle_seconds);
+    sandbox_close(sandbox, ENDED_EXPIRED, &problem, (struct sandbox_waiter){0});
+}
+
+static void become_live(struct sandbox *sandbox)
+{
+    slots_release(&sandbox->service->creations, &sandbox->slot);
+    timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
+    answer(sandbox, &sandbox->made, NULL);
+}
+
+static int take_record(struct sandbox *sandbox, const struct shim_status *status,
+                       struct failure *why)
+{
+    struct record record;
+    int r = record_from_json(status->record, &record, why);
+    if (r < 0)
+        return r;
+    if (*record.name && registry_name_taken(sandbox->service->registry, record.name))
+        return fail_plain(why, EEXIST, "another sandbox has its name");
+    sandbox->record = record;
+    if (*record.name)
+        registry_add_name(sandbox->service->registry, sandbox);
+    return 0;
+}
+
+static void follow_shim(struct sandbox *sandbox, const struct shim_status *status)
+{
+    static const enum sandbox_state states[] = {[SHIM_IS_READY] = SANDBOX_READY,
+                                                [SHIM_IS_BUSY] = SANDBOX_BUSY,
+                                                [SHIM_IS_RESTARTING] = SANDBOX_RESTARTING};
+    sandbox->used_ms = now_ms();
+    if (sandbox->state != states[status->state])
+        set_state(sandbox, states[status->state]);
+}
+
+/* A sandbox that was not finished when its huskd died was promised to nobody. */
+static void adopt_status(struct sandbox *sandbox, const struct shim_status *status)
+{
+    struct failure why;
+    if (status->state == SHIM_IS_NEW || status->state == SHIM_IS_STARTING) {
+        lose(sandbox, "it was not finished when huskd ended");
+    } else if (take_record(sandbox, status, &why) < 0) {
+        lose(sandbox, why.text);
+    } else {
+        follow_shim(sandbox, status);
+        become_live(sandbox);
+    }
+}
+
+static void on_status(const struct shim_status *status, void *user)
+{
+    struct sandbox *sandbox = user;
+    sandbox->execution_count = status->execution_count;
+    sandbox->queued = status->queued;
+    if (status->kernel) {
+        json_decref(sandbox->kernel);
+        sandbox->kernel = json_incref(status->kernel);
+    }
+    bool usable = status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY ||
+                  status->state == SHIM_IS_RESTARTING;
+    if (sandbox->state == SANDBOX_ADOPTING) {
+        adopt_status(sandbox, status);
+    } else if (sandbox_live(sandbox) && usable) {
+        follow_shim(sandbox, status);
+    } else if (sandbox->state == SANDBOX_STARTING &&
+               (status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY)) {
+        follow_shim(sandbox, status);
+        sandbox->service->creations_failed = 0;
+        log_event(LOG_INFO, "sandbox created", "sandbox", sandbox->text, "name",
+                  *sandbox->record.name ? sandbox->record.name : NULL, NULL);
+        become_live(sandbox);
+    }
+    /* The rest changes nothing here: "new" and "starting" come first, and SHIM_DEAD follows "dead". */
+}
+
+static void on_lost(const char *reason, void *user)
+{
+    lose(user, reason);
+}
+
+static int connect_shim(struct sandbox *sandbox, struct failure *why)
+{
+    char path[PATH_MAX];
+    struct service *service = sandbox->service;
+    struct shim_events events = {.status = on_status, .lost = on_lost, .user = sandbox};
+    int r = format_text(path, sizeof path, "%s/" SHIM_SOCKET_DIR "/%s", service->config->state,
+                        sandbox->text);
+    if (r < 0)
+        return fail(why, r, "socket of the shim");
+    return shim_client_connect(service->loop, path, &events, &sandbox->shim, why);
+}
+
+static void start_kernel(struct sandbox *sandbox)
+{
+    struct failure why;
+    set_state(sandbox, SANDBOX_STARTING);
+    int r = connect_shim(sandbox, &why);
+    if (r < 0) {
+        fail_creation(sandbox, PROBLEM_CREATE_FAILED, why.text);
+        return;
+    }
+    (void)shim_client_tell(sandbox->shim, SHIM_START, sandbox->start, strlen(sandbox->start));
+    free(TAKE_POINTER(sandbox->start));
+    timer_arm(sandbox->timer, START_SECONDS * 1000);
+}
+
+static void created(const struct keeper_message *message, void *user)
+{
+    struct sandbox *sandbox = user;
+    sandbox->create_asked = false;
+    if (sandbox->state == SANDBOX_CLOSING) {
+        ask_keeper(sandbox, KEEPER_REMOVE, removed);
+        return;
+    }
+    static const int passing[] = {EAGAIN, ENOSPC, ENOMEM, EMFILE, ENFILE, ECONNRESET, ETIMEDOUT};
+    enum problem_kind kind = PROBLEM_CREATE_FAILED;
+    for (size_t i = 0; i < ARRAY_LENGTH(passing); i++) {
+        if (message->status == -passing[i])
+            kind = PROBLEM_CREATE_UNAVAILABLE;
+    }
+    if (message->status < 0)
+        fail_creation(sandbox, kind, *message->text ? message->text : strerror(-message->status));
+    else
+        start_kernel(sandbox);
+}
+
+static void slot_granted(struct slot *slot)
+{
+    struct sandbox *sandbox =
+        (struct sandbox *)(void *)((char *)slot - offsetof(struct sandbox, slot));
+    set_state(sandbox, SANDBOX_CREATING);
+    sandbox->with_keeper = true;
+    sandbox->create_asked = true;
+    ask_keeper(sandbox, KEEPER_CREATE, created);
+}
+
+static char *start_message(const struct record *record, json_t *env)
+{
+    json_t *message = json_pack("{s:o, s:o}", "env", env ? json_incref(env) : json_object(),
+                                "record", record_to_json(record));
+    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+    json_decref(message);
+    return text;
+}
+
+static struct sandbox *sandbox_new(struct service *service, struct id id, enum sandbox_state state)
+{
+    struct sandbox *sandbox = must_alloc(sizeof *sandbox);
+    sandbox->service = service;
+    sandbox->id = id;
+    id_format(id, sandbox->text);
+    sandbox->state = state;
+    sandbox->slot.granted = slot_granted;
+    sandbox->used_ms = now_ms();
+    sandbox->timer = timer_add(service->loop, timer_fired, sandbox);
+    return sandbox;
+}
+
+static bool refuse(const struct service *service, const struct record *record,
+                   struct problem *problem)
+{
+    if (registry_count(service->registry) >= service->config->max_sandboxes) {
+        problem_set(problem, PROBLEM_AT_CAPACITY,
+                    "All %llu sandboxes are in use. Close one, or try again later.",
+                    (unsigned long long)service->config->max_sandboxes);
+        return true;
+    }
+    if (*record->name && registry_name_taken(service->registry, record->name)) {
+        problem_set(problem, PROBLEM_NAME_TAKEN,
+                    "A sandbox named '%s' exists. Use it, close it, or choose another name.",
+                    record->name);
+        return true;
+    }
+    return false;
+}
+
+struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
+                               struct sandbox_waiter made, struct problem *problem)
+{
+    if (refuse(service, record, problem))
+        return NULL;
+    char *start = start_message(record, env);
+    if (!start) {
+        problem_set(problem, PROBLEM_OUT_OF_MEMORY, "huskd is out of memory. Try again later.");
+        return NULL;
+    }
+    struct sandbox *sandbox = sandbox_new(service, id_new(), SANDBOX_QUEUED);
+    sandbox->record = *record;
+    sandbox->start = start;
+    sandbox->made = made;
+    registry_add(service->registry, sandbox);
+    slots_take(&service->creations, &sandbox->slot);
+    return sandbox;
+}
+
+void sandbox_adopt(struct service *service, struct id id, struct sandbox_waiter made)
+{
+    struct failure why;
+    struct sandbox *sandbox = sandbox_new(service, id, SANDBOX_ADOPTING);
+    sandbox->with_keeper = true;
+    sandbox->made = made;
+    registry_add(service->registry, sandbox);
+    if (connect_shim(sandbox, &why) < 0) {
+        lose(sandbox, why.text);
+        return;
+    }
+    (void)shim_client_tell(sandbox->shim, SHIM_HELLO, "", 0);
+    timer_arm(sandbox->timer, ADOPT_SECONDS * 1000);
+}
+
+/* --- being used --------------------------------------------------------------------------------- */
+
+int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim_request *request,
+                 uint64_t *ret_tag)
+{
+    husk_assert(sandbox_live(sandbox));
+    sandbox->used_ms = now_ms();
+    return shim_client_call(sandbox->shim, type, request, ret_tag);
+}
+
+void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag)
+{
+    if (sandbox->shim)
+        shim_client_forget(sandbox->shim, tag);
+}
+
+void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds)
+{
+    sandbox->record.expires_at = wall_seconds() + (int64_t)ttl_seconds;
+    sandbox->used_ms = now_ms();
+    timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
+    json_t *record = record_to_json(&sandbox->record);
+    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+    json_decref(record);
+    if (text)
+        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
+}
+
+void sandbox_forget_all(struct registry *registry)
+{
+    struct problem problem;
+    problem_set(&problem, PROBLEM_SHUTTING_DOWN, "huskd is stopping.");
+    for (struct sandbox *s; (s = registry_first(registry));) {
+        shim_client_close(s->shim, &problem);
+        registry_remove(registry, s, ENDED_UNMADE);
+        sandbox_free(s);
+    }
+}

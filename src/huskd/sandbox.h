@@ -1,0 +1,113 @@
+/* One sandbox, from the request to make it until nothing of it is left.
+ *
+ *   QUEUED ─► CREATING ─► STARTING ─► READY ⇄ BUSY
+ *   (in line) (keeper)    (shim)        ⇅      ⇅         any state but GONE ─► CLOSING ─► GONE
+ *             ADOPTING ───────────────► RESTARTING
+ *
+ * ADOPTING is where a sandbox begins that an earlier huskd made. READY, BUSY and RESTARTING follow what the shim says.
+ * A sandbox in GONE is freed at once. Everybody who waits for something of a sandbox is answered before that: a pointer
+ * to a sandbox is good for as long as one waits. Fields are for everybody to read, for sandbox.c alone to write. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "husk/keeper_protocol.h"
+#include "huskd/problem.h"
+#include "huskd/record.h"
+#include "huskd/registry.h"
+#include "huskd/shim_client.h"
+#include "huskd/slots.h"
+
+struct service;
+struct timer;
+
+enum sandbox_state {
+    SANDBOX_QUEUED,
+    SANDBOX_CREATING,
+    SANDBOX_STARTING,
+    SANDBOX_ADOPTING,
+    SANDBOX_READY,
+    SANDBOX_BUSY,
+    SANDBOX_RESTARTING,
+    SANDBOX_CLOSING,
+    SANDBOX_GONE
+};
+
+/* `problem` NULL: it worked. */
+typedef void (*sandbox_callback)(struct sandbox *sandbox, const struct problem *problem,
+                                 void *user);
+
+struct sandbox_waiter {
+    sandbox_callback callback; /* NULL: nobody */
+    void *user;
+};
+
+struct registry_links { /* registry.c's */
+    struct sandbox *next, *previous;
+    struct sandbox *same_id_bucket;
+    struct sandbox *same_name_bucket;
+    bool named;
+};
+
+struct sandbox {
+    struct service *service;
+    struct id id;
+    char text[ID_TEXT_SIZE]; /* the id, as people see it */
+    enum sandbox_state state;
+    struct record record;
+    uint64_t execution_count;
+    uint32_t queued;
+    json_t *kernel;   /* what the shim told about it, or NULL */
+    uint64_t used_ms; /* last use, monotonic */
+    bool swept;       /* expiry.c's mark */
+
+    struct registry_links links;
+    struct slot slot;
+    struct timer *timer; /* deadline while it is made, expiry afterwards */
+    struct shim_client *shim;
+    char *start;            /* SHIM_START, until it is sent */
+    bool with_keeper;       /* the keeper has, or may have, something of it */
+    bool create_asked;      /* KEEPER_CREATE is not answered yet */
+    enum ending ending;     /* in CLOSING: why */
+    struct problem problem; /* in CLOSING: what those who wait are told */
+    struct sandbox_waiter made;
+    struct sandbox_waiter closed;
+};
+
+/* Make one. `env` (borrowed) is an object of strings, or NULL. `made` is called once, from the
+ * loop, when the kernel answers or when nothing of the failure is left. NULL: refused, see *problem. */
+struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
+                               struct sandbox_waiter made, struct problem *problem);
+/* Take over one that an earlier huskd made. `made` as above. If it cannot be used it is removed. */
+void sandbox_adopt(struct service *service, struct id id, struct sandbox_waiter made);
+
+/* End it. Those who wait for something are told `problem`; `closed` is called when nothing of it is left, which may be
+ * at once: do not touch the sandbox afterwards. */
+void sandbox_close(struct sandbox *sandbox, enum ending ending, const struct problem *problem,
+                   struct sandbox_waiter closed);
+/* The keeper says it ended by itself and is removed. */
+void sandbox_died(struct sandbox *sandbox);
+/* The caller of sandbox_create() went away before it had its answer: undo. */
+void sandbox_abandon(struct sandbox *sandbox);
+/* The caller of sandbox_close() went away. */
+void sandbox_forget_close(struct sandbox *sandbox);
+
+/* May be used: READY, BUSY or RESTARTING. */
+bool sandbox_live(const struct sandbox *sandbox);
+/* "ready", "busy", … as API.md has it. */
+const char *sandbox_state_name(const struct sandbox *sandbox);
+
+/* To the shim (SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART); live sandboxes only. 0 with the tag, or -ENOSPC. */
+int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim_request *request,
+                 uint64_t *ret_tag);
+/* The caller went away: its callback is not called; an execution is interrupted. */
+void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag);
+/* A new end of its life, from now. */
+void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds);
+
+/* huskd ends: let go of every sandbox. They live on; nobody is told anything. */
+void sandbox_forget_all(struct registry *registry);

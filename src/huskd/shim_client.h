@@ -1,0 +1,71 @@
+/* The connection to the shim of one sandbox. Calls carry a tag and are answered by a callback,
+ * exactly once, from the loop or from shim_client_close(); never from inside shim_client_call().
+ * What a shim sends is not trusted further than its own sandbox: anything odd ends the connection.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "husk/shim_protocol.h"
+#include "loop/loop.h"
+
+struct problem;
+struct shim_client;
+
+struct shim_answer {
+    const struct problem *problem; /* NULL: it worked */
+    struct shim_result_head head;  /* SHIM_EXECUTE: what the rest is about */
+    const char *body;              /* SHIM_EXECUTE: the JSON of the answer; borrowed */
+    size_t length;
+};
+typedef void (*shim_callback)(const struct shim_answer *answer, void *user);
+
+enum shim_state {
+    SHIM_IS_NEW,
+    SHIM_IS_STARTING,
+    SHIM_IS_READY,
+    SHIM_IS_BUSY,
+    SHIM_IS_RESTARTING,
+    SHIM_IS_DEAD
+};
+
+struct shim_status {
+    enum shim_state state;
+    uint64_t execution_count;
+    uint32_t queued;
+    json_t *kernel; /* borrowed, NULL: not told */
+    json_t *record; /* borrowed, NULL: not told */
+};
+
+struct shim_request {
+    const char *payload;
+    size_t length;
+    shim_callback callback;
+    void *user;
+};
+
+/* Any of these may close the client. */
+struct shim_events {
+    void (*status)(const struct shim_status *status, void *user);
+    void (*lost)(const char *reason,
+                 void *user); /* no kernel can be had, or the shim is gone: why */
+    void *user;
+};
+
+int shim_client_connect(struct loop *loop, const char *path, const struct shim_events *events,
+                        struct shim_client **ret, struct failure *why);
+/* Answer every open call with `why` and free the client. */
+void shim_client_close(struct shim_client *client, const struct problem *why);
+
+/* A message that has no answer of its own: SHIM_HELLO, SHIM_START, SHIM_RECORD. 0 or -errno. */
+int shim_client_tell(struct shim_client *client, enum shim_type type, const char *payload,
+                     size_t length);
+/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART. 0, -ENOSPC when the shim
+ * does not keep up. */
+int shim_client_call(struct shim_client *client, enum shim_type type,
+                     const struct shim_request *request, uint64_t *ret_tag);
+/* The callback of this call will not be called any more; an execution is cancelled, too. */
+void shim_client_forget(struct shim_client *client, uint64_t tag);

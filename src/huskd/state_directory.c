@@ -1,0 +1,99 @@
+#include "huskd/state_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+
+#define LOCK_NAME        "lock"
+#define ANCHOR_LOCK_NAME "anchor.lock"
+
+static int make_parents(const char *path)
+{
+    char part[PATH_MAX];
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        if (format_text(part, sizeof part, "%.*s", (int)(slash - path), path) < 0)
+            return -ENAMETOOLONG;
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return -errno;
+    }
+    return 0;
+}
+
+int state_directory_make(const char *path, struct failure *why)
+{
+    int r = make_parents(path);
+    if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
+        r = -errno;
+    struct stat status;
+    if (r == 0 && lstat(path, &status) < 0)
+        r = -errno;
+    if (r == 0 && !S_ISDIR(status.st_mode))
+        r = -ENOTDIR;
+    if (r < 0)
+        return fail(why, r,
+                    "the state directory %.100s cannot be made; choose another with --state", path);
+    return 0;
+}
+
+static int already_served(int fd, const char *path, struct failure *why)
+{
+    char pid[24] = "";
+    ssize_t length = pread(fd, pid, sizeof pid - 1, 0);
+    pid[length > 0 ? strcspn(pid, "\n") : 0] = '\0';
+    return fail_plain(why, EBUSY,
+                      "another huskd (process %s) already serves %.100s. Stop it first, or start "
+                      "this one with its own --state and --listen",
+                      *pid ? pid : "unknown", path);
+}
+
+/* The file may be removed by an anchor that ends just now: then what was locked is not what others
+ * will find. */
+static int lock_once(const char *path, const char *file, struct failure *why)
+{
+    _cleanup_close_ int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return fail(why, errno, "open %.120s", file);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? already_served(fd, path, why)
+                                    : fail(why, errno, "lock %.120s", file);
+    struct stat mine, there;
+    if (fstat(fd, &mine) < 0 || stat(file, &there) < 0 || mine.st_ino != there.st_ino ||
+        mine.st_dev != there.st_dev)
+        return -EAGAIN;
+    if (ftruncate(fd, 0) < 0 || dprintf(fd, "%ld\n", (long)getpid()) < 0)
+        return fail(why, errno, "write %.120s", file);
+    return TAKE_DESCRIPTOR(fd);
+}
+
+int state_directory_lock(const char *path, struct failure *why)
+{
+    char file[PATH_MAX];
+    if (format_text(file, sizeof file, "%s/" LOCK_NAME, path) < 0)
+        return fail(why, ENAMETOOLONG, "%.120s", path);
+    for (int attempt = 0; attempt < 100; attempt++) {
+        int fd = lock_once(path, file, why);
+        if (fd != -EAGAIN)
+            return fd;
+        int r = state_directory_make(path, why);
+        if (r < 0)
+            return r;
+    }
+    return fail(why, EAGAIN, "lock %.120s", file);
+}
+
+int state_directory_abandoned(const char *path)
+{
+    char file[PATH_MAX];
+    if (format_text(file, sizeof file, "%s/" ANCHOR_LOCK_NAME, path) < 0)
+        return -ENAMETOOLONG;
+    _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return flock(fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
+}

@@ -1,0 +1,13 @@
+/* The state directory: sockets and locks of one running service. Empty of anything worth keeping:
+ * it lives on a tmpfs and goes away when the last sandbox is stopped. */
+#pragma once
+
+#include "base/failure.h"
+
+/* Make it if it is not there. */
+int state_directory_make(const char *path, struct failure *why);
+/* The lock of the one huskd that serves it: a descriptor to keep open, or -errno with a sentence.
+ */
+int state_directory_lock(const char *path, struct failure *why);
+/* 0 when no anchor holds it any more, -EWOULDBLOCK while one does, -errno. Never waits. */
+int state_directory_abandoned(const char *path);
