@@ -115,17 +115,20 @@ static int add_clone(scmp_filter_ctx context)
                             SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
 }
 
+/* Families that reach nothing but this machine's kernel are refused. For netlink the refusal must read EOPNOTSUPP: libzmq lists
+ * the interfaces when it binds, goes on without them after that error, and aborts after any other. */
 static int add_socket(scmp_filter_ctx context)
 {
     int r = 0;
-    for (scmp_datum_t family = 0; r >= 0 && family <= AF_INET6; family++) {
+    for (scmp_datum_t family = 0; r >= 0 && family <= AF_NETLINK; family++) {
         bool useful = family == AF_UNIX || family == AF_INET || family == AF_INET6;
-        r = seccomp_rule_add(context, useful ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EAFNOSUPPORT),
-                             SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, family));
+        uint32_t refusal = SCMP_ACT_ERRNO(family == AF_NETLINK ? EOPNOTSUPP : EAFNOSUPPORT);
+        r = seccomp_rule_add(context, useful ? SCMP_ACT_ALLOW : refusal, SCMP_SYS(socket), 1,
+                             SCMP_A0(SCMP_CMP_EQ, family));
     }
     if (r >= 0)
         r = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-                             SCMP_A0(SCMP_CMP_GT, AF_INET6));
+                             SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
     return r;
 }
 
