@@ -3,7 +3,7 @@
 BUILD    ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
-ID_BASE  ?= 100000
+ID_BASE  ?= 2000000000
 IMAGES   ?= /var/lib/husk/images
 ARGS     ?=
 PYTHON   ?= /usr/bin/python3
@@ -128,9 +128,11 @@ lint: packages-build packages-lint ## formatting, static analysis, shell scripts
 
 # --- installing -----------------------------------------------------------------------------------------------------
 install: build ## install below PREFIX (/usr/local), with DESTDIR for packagers; the image is made by make image
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)/etc/husk
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/husk $(DESTDIR)/etc/husk
 	install -m 755 $(BUILD)/huskd $(DESTDIR)$(PREFIX)/bin/huskd
 	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-init) $(DESTDIR)$(PREFIX)/libexec/husk/
+	install -m 644 README.md README.zh-CN.md $(DESTDIR)$(PREFIX)/share/doc/husk/
 	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
 	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf
 	@echo "Next: make image, then systemctl daemon-reload && systemctl enable --now husk"

@@ -4,7 +4,7 @@
 #   build.sh OUTPUT_DIR
 #
 # Works for root and for an ordinary user with subordinate ids (/etc/subuid, newuidmap).
-#   HUSK_ID_BASE        the host id that owns the image when root builds it (default 100000)
+#   HUSK_ID_BASE        the host id that owns the image when root builds it (default 2000000000)
 #   HUSK_DEBIAN_MIRROR  a Debian mirror, if not mmdebstrap's default
 # Proxies, CA bundles, pip.conf, PIP_* and netrc of the caller are used as they are: everything that
 # comes from the network is fetched outside the image, by the caller's own apt and Python, and the
@@ -153,7 +153,7 @@ download() {
 # One owner, nothing that grants rights, nothing writable by others but what is meant to be.
 settle() {
 	local owner=0
-	[ "$(id -u)" != 0 ] || owner=${HUSK_ID_BASE:-100000}
+	[ "$(id -u)" != 0 ] || owner=${HUSK_ID_BASE:-2000000000}
 	# shellcheck disable=SC2016
 	as_image_root bash -euc '
 		cd "$1"

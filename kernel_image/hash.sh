@@ -13,7 +13,7 @@ files=("${base[@]}")
 
 # The owner's id is part of the tree. An ordinary user's build gets it from /etc/subuid.
 if [ "$(id -u)" = 0 ]; then
-	owner=${HUSK_ID_BASE:-100000}
+	owner=${HUSK_ID_BASE:-2000000000}
 else
 	owner=$(grep -m1 "^$(id -un):" /etc/subuid || true)
 fi

@@ -73,7 +73,7 @@ const struct setting settings[] = {
     {"paths", "image", "image", SETTING_TEXT, AT(image), 0, 0, NULL, NULL,
      "kernel image, as made by `make image`"},
     {"paths", "id_base", "id-base", SETTING_NUMBER, AT(id_base), LOWEST_ID_BASE, HIGHEST_ID_BASE,
-     "100000", NULL, "when started by root: first of 65536 user ids that belong to Husk"},
+     "2000000000", NULL, "when started by root: first of 65536 user ids that belong to Husk alone"},
 
     {"logging", "level", "log-level", SETTING_CHOICE, AT(log_level), 0, 0, "info", levels,
      "least important events to log"},

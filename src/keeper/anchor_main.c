@@ -368,6 +368,13 @@ static int prepare(struct options *options, struct cgroup_tree *tree, struct fai
     if (options->by_root &&
         (chown(options->state, owner, owner) < 0 || chmod(options->state, 0711) < 0))
         return fail(why, errno, "give %s to uid %u", options->state, owner);
+    char lent[NAMESPACE_OWNER_SIZE];
+    if (options->by_root && namespace_ids_are_lent("/etc/subuid", options->id_base, lent))
+        log_line(
+            LOG_WARNING,
+            "the ids from %u on are subordinate ids of user %s, who can act as the owner of the "
+            "sandboxes: choose another id_base",
+            options->id_base, lent);
     if (options->no_limits)
         return 0;
     int r = options->by_root

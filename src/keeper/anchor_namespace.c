@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -25,7 +26,7 @@ int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret
     const struct passwd *entry = getpwuid(user);
     const char *name = entry ? entry->pw_name : number;
     FILE *lines = fopen(file, "re");
-    char owner[64];
+    char owner[NAMESPACE_OWNER_SIZE];
     struct id_range range;
     bool found = false;
     while (lines && !found &&
@@ -42,6 +43,20 @@ int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret
             name, NAMESPACE_IDS - 1, file, name);
     *ret = range;
     return 0;
+}
+
+bool namespace_ids_are_lent(const char *file, unsigned id_base, char owner[NAMESPACE_OWNER_SIZE])
+{
+    FILE *lines = fopen(file, "re");
+    struct id_range range;
+    bool found = false;
+    while (lines && !found &&
+           fscanf(lines, " %63[^:]:%u:%u", owner, &range.first, &range.count) == 3)
+        found =
+            range.first < id_base + NAMESPACE_IDS && id_base < (uint64_t)range.first + range.count;
+    if (lines)
+        (void)fclose(lines);
+    return found;
 }
 
 pid_t namespace_fork(struct failure *why)

@@ -12,7 +12,8 @@
 #include "base/failure.h"
 
 enum {
-    NAMESPACE_IDS = 65536
+    NAMESPACE_IDS = 65536,
+    NAMESPACE_OWNER_SIZE = 64
 };
 
 struct id_range {
@@ -24,6 +25,9 @@ struct id_range {
  * what to do. */
 int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret,
                               struct failure *why);
+
+/* Does `file` (/etc/subuid) give some of the ids from `id_base` on to a user, who could then act as the owner of sandboxes? */
+bool namespace_ids_are_lent(const char *file, unsigned id_base, char owner[NAMESPACE_OWNER_SIZE]);
 
 /* Fork into the new namespaces: 0 in the child (pid 1 of P, without ids yet), the pid in the
  * parent, -errno. */
