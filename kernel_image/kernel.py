@@ -25,6 +25,7 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 import termios
 import threading
 import uuid
@@ -468,6 +469,9 @@ def prepare(warm_up=True):
         return
     # matplotlib reads this when it is imported, which may be before the kernel exists.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    # Or the first cell looks for a folder it can write to, and fails on a full disk: then nobody
+    # could even delete something.
+    tempfile.tempdir = "/tmp"
     warnings.filterwarnings("ignore", message="To exit: use 'exit'", module="IPython")
     app = KernelApp.instance(config=CONFIG)
     app.prepare()

@@ -180,6 +180,8 @@ ssize_t receive_with_fds(int socket, void *data, size_t length, int *fds, size_t
 {
     size_t room = count ? *count : 0;
     size_t received = 0;
+    if (count)
+        *count = 0;
     union {
         char bytes[CMSG_SPACE(sizeof(int) * FDIO_MAX_FDS)];
         struct cmsghdr aligned;
@@ -196,11 +198,15 @@ ssize_t receive_with_fds(int socket, void *data, size_t length, int *fds, size_t
     if (n < 0)
         return -errno;
     collect_fds(&message, fds, room, &received);
-    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+    bool cut = message.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+    /* An empty datagram looks like the end, where nobody expects descriptors. */
+    if (cut || n == 0) {
         for (size_t i = 0; i < received; i++)
             close(fds[i]);
-        return -EMSGSIZE;
+        received = 0;
     }
+    if (cut)
+        return -EMSGSIZE;
     if (count)
         *count = received;
     return n;

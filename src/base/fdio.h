@@ -33,7 +33,8 @@ enum {
 };
 int send_with_fds(int socket, const void *data, size_t length, const int *fds, size_t count);
 /* Returns the bytes received, 0 at the end, -EAGAIN, -errno; -EMSGSIZE when it did not fit. *count
- * in: room in fds, out: received, all close-on-exec. Descriptors beyond the room are closed. */
+ * in: room in fds, out: received, all close-on-exec. Descriptors beyond the room are closed, and
+ * all of them when the result is not positive. */
 ssize_t receive_with_fds(int socket, void *data, size_t length, int *fds, size_t *count);
 
 /* Unix socket at `path`, listening or connected. -ENAMETOOLONG above 107 bytes. type: SOCK_STREAM

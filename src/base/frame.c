@@ -7,7 +7,8 @@
 #include "base/fdio.h"
 
 enum {
-    READ_STEP = 64 * 1024
+    READ_STEP = 64 * 1024,
+    KEPT_CAPACITY = 1024 * 1024 /* an empty buffer of more is given back */
 };
 
 _Static_assert(sizeof(struct frame_header) == 16, "the header is sent as it is");
@@ -25,6 +26,7 @@ void frame_stream_close(struct frame_stream *stream)
     stream->fd = close_fd(stream->fd);
     buffer_free(&stream->in);
     buffer_free(&stream->out);
+    stream->sent = 0;
     stream->delivered = 0;
 }
 
@@ -37,6 +39,8 @@ int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const v
         return -EMSGSIZE;
     struct frame_header header = {
         .version = FRAME_VERSION, .type = type, .length = (uint32_t)length, .tag = tag};
+    buffer_consume(&stream->out, stream->sent);
+    stream->sent = 0;
     /* Room for the whole frame first: half a frame must never be queued. */
     if (!buffer_reserve(&stream->out, sizeof header + length))
         return -ENOSPC;
@@ -45,29 +49,33 @@ int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const v
     return frame_flush(stream);
 }
 
+/* One large answer must not cost its memory for the rest of the connection's life. */
+static void empty(struct buffer *buffer)
+{
+    if (buffer->capacity > KEPT_CAPACITY)
+        buffer_free(buffer);
+    else
+        buffer_clear(buffer);
+}
+
 int frame_flush(struct frame_stream *stream)
 {
-    size_t sent = 0;
-    int result = 0;
-    while (sent < stream->out.length) {
-        ssize_t n = send(stream->fd, stream->out.data + sent, stream->out.length - sent,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0) {
-            sent += (size_t)n;
-        } else if (errno != EINTR) {
-            result = errno == EAGAIN ? 0 : -errno;
-            break;
-        }
+    while (frame_wants_write(stream)) {
+        ssize_t n = send(stream->fd, stream->out.data + stream->sent,
+                         stream->out.length - stream->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0)
+            stream->sent += (size_t)n;
+        else if (errno != EINTR)
+            return errno == EAGAIN ? 0 : -errno;
     }
-    buffer_consume(&stream->out, sent);
-    if (stream->out.length == 0)
-        buffer_free(&stream->out);
-    return result;
+    empty(&stream->out);
+    stream->sent = 0;
+    return 0;
 }
 
 bool frame_wants_write(const struct frame_stream *stream)
 {
-    return stream->out.length > 0;
+    return stream->out.length > stream->sent;
 }
 
 static void drop_delivered(struct frame_stream *stream)

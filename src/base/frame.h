@@ -29,6 +29,8 @@ struct frame_stream {
     uint32_t receive_limit; /* largest payload accepted */
     struct buffer in;
     struct buffer out;
+    size_t
+        sent; /* bytes of `out` that are gone already: moving the rest up after each would be costly */
     size_t delivered; /* bytes of `in` that belong to the frame handed out last */
 };
 

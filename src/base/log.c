@@ -50,6 +50,12 @@ enum log_format log_current_format(void)
     return settings.format;
 }
 
+/* U+0080 to U+009F, two bytes: terminals obey them as they do ESC sequences. */
+static bool is_upper_control(const char *p)
+{
+    return (unsigned char)p[0] == 0xc2 && ((unsigned char)p[1] & 0xe0) == 0x80;
+}
+
 /* Inside double quotes, for JSON and for quoted text alike. Bytes that are not UTF-8 become \u00XX.
  */
 static void append_escaped(struct buffer *line, const char *text)
@@ -61,10 +67,27 @@ static void append_escaped(struct buffer *line, const char *text)
             (void)buffer_printf(line, "\\%c", c);
         else if (c == '\n')
             (void)buffer_append_text(line, "\\n");
+        else if (valid && is_upper_control(p))
+            (void)buffer_printf(line, "\\u%04x", (unsigned char)*++p);
         else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !valid))
             (void)buffer_printf(line, "\\u%04x", c);
         else
             (void)buffer_append(line, p, 1);
+    }
+}
+
+/* The message of a text line stands without quotes: what is not text in it is replaced. */
+static void append_plain(struct buffer *line, const char *text)
+{
+    bool valid = utf8_valid(text, strlen(text));
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        bool upper_control = is_upper_control(p);
+        if (upper_control || c < 0x20 || c == 0x7f)
+            (void)buffer_append_text(line, " ");
+        else
+            (void)buffer_append(line, c >= 0x80 && !valid ? "?" : p, 1);
+        p += upper_control;
     }
 }
 
@@ -106,8 +129,7 @@ static void begin_line(struct buffer *line, enum log_level level, const char *me
     } else {
         (void)buffer_printf(line, "%.8s %-7s %s: ", now + strlen("2026-11-18T"), level_names[level],
                             settings.program);
-        for (const char *p = message; *p; p++)
-            (void)buffer_append(line, (unsigned char)*p < 0x20 ? " " : p, 1);
+        append_plain(line, message);
     }
     if (settings.context_key)
         append_field(line, settings.context_key, settings.context_value);

@@ -307,7 +307,6 @@ void loop_stop(struct loop *loop, int result)
 int loop_run(struct loop *loop)
 {
     struct epoll_event events[EVENTS_PER_ROUND];
-    loop->stopping = false;
     while (!loop->stopping) {
         if (loop->before_wait)
             loop->before_wait(loop->before_wait_user);
@@ -324,5 +323,6 @@ int loop_run(struct loop *loop)
         run_timers(loop);
         free_removed(loop);
     }
+    loop->stopping = false;
     return loop->result;
 }

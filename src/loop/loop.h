@@ -24,6 +24,7 @@ struct loop *loop_new(void); /* aborts when memory is out; NULL when epoll canno
 struct loop *loop_free(
     struct loop *loop);          /* NULL ok, returns NULL; does not close watched descriptors */
 int loop_run(struct loop *loop); /* what loop_stop was given, or -errno */
+/* loop_run returns as soon as the current callback does; at once if it was not running yet. */
 void loop_stop(struct loop *loop, int result);
 
 /* Watch a descriptor for EPOLLIN/EPOLLOUT/EPOLLRDHUP… The loop never closes it. NULL with errno on

@@ -160,11 +160,11 @@ int channels_request(struct channels *channels, enum channel channel, const char
 {
     if (!channels->sockets[channel].handle)
         return -ENOTCONN;
-    struct request_name name = {.session = channels->session, .number = ++channels->last_number};
-    _cleanup_request_ struct request request = {0};
-    int r = request_build(&channels->signatures, name, type, content, &request);
+    struct message_name name = {.session = channels->session, .number = ++channels->last_number};
+    _cleanup_draft_ struct message_draft request = {0};
+    int r = message_build(&channels->signatures, name, type, content, &request);
     if (r == 0)
-        r = socket_send(&channels->sockets[channel], request.parts, REQUEST_PARTS);
+        r = socket_send(&channels->sockets[channel], request.parts, MESSAGE_PARTS);
     channels->again = true;
     if (r < 0)
         return r;

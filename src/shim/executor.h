@@ -1,14 +1,18 @@
 /* Runs one execution after the other on the kernel, and sees to it that each one ends.
  *
- * An execution is over when its reply (shell) and its idle status (iopub) have both come. One of them may be missing, and
- * the code may not stop; so there is a phase for each kind of waiting, and every phase ends by itself:
+ * An execution is over when its reply (shell) and its idle status (iopub) have both come. One of
+ * them may be missing, and the code may not stop; so there is a phase for each kind of waiting, and
+ * every phase ends by itself:
  *
- *     RUNNING ── idle only ──▶ AWAITING_REPLY ── 2 s ──▶ over, error NoReply
- *        └────── reply only ─▶ AWAITING_IDLE ── 1 s of silence ──▶ PROBING (a kernel_info_request on a fresh iopub: when
- *                it is done, nothing older can come) ──▶ over, truncated; or 5 s of nothing ──▶ kernel replaced
+ *     RUNNING ── idle only ───▶ AWAITING_REPLY ── 2 s ──▶ over, error NoReply
+ *        └────── reply only ──▶ AWAITING_IDLE ── 1 s of silence ──▶ PROBING
  *
- * Stopping (deadline, interrupt, caller gone): interrupt_request, 2 s later SIGINT, 2 s later the kernel is replaced.
- * SETTLING: nothing runs, but an interrupt is under way and must not hit the next execution.
+ * PROBING: a kernel_info_request, with a fresh iopub. When that one is idle, nothing older can come:
+ * over, truncated. When nothing comes for 5 s, the kernel is replaced.
+ *
+ * Stopping (deadline, interrupt, caller gone): interrupt_request, 2 s later SIGINT, 2 s later the
+ * kernel is replaced. SETTLING: nothing runs, but an interrupt is under way and must not hit the
+ * next execution.
  *
  * Loop thread. Every execution that was accepted gets exactly one result. */
 #pragma once

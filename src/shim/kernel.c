@@ -26,7 +26,9 @@ enum {
     START_MILLISECONDS = (START_SECONDS - 5) * 1000, /* before huskd's patience ends: we know why */
     STOP_MILLISECONDS = 10 * 1000,                   /* for everything in a container to be gone */
     EXIT_MILLISECONDS = 500, /* for init to say how a process ended that has ended */
-    MAX_FAILED_STARTS = 3,   /* in a row */
+    RETRY_MILLISECONDS =
+        500,               /* after a failed start; what was just killed may still be in the way */
+    MAX_FAILED_STARTS = 3, /* in a row */
     EXIT_TEXT_SIZE = 64,
 };
 
@@ -50,6 +52,7 @@ struct kernel {
     struct timer *handshake_timer;
     struct timer *deadline_timer; /* of starting, or of stopping */
     struct timer *exit_timer;
+    struct timer *retry_timer;
     json_t *info;
     char *detail;
 };
@@ -100,13 +103,21 @@ static void give_up(struct kernel *kernel, const char *reason)
 static void clear_container(struct kernel *kernel)
 {
     timer_disarm(kernel->handshake_timer);
+    timer_disarm(kernel->deadline_timer);
     channels_close(kernel->channels);
     if (init_link_kill_all(kernel->init) < 0)
         return give_up(kernel, "The container's init does not answer.");
     if (kernel->running)
         timer_arm(kernel->deadline_timer, STOP_MILLISECONDS);
+    else if (kernel->failed_starts > 0)
+        timer_arm(kernel->retry_timer, kernel->failed_starts * RETRY_MILLISECONDS);
     else
         start_generation(kernel);
+}
+
+static void retry_expired(struct timer *timer _unused_, void *user)
+{
+    start_generation(user);
 }
 
 static void start_failed(struct kernel *kernel, const char *reason)
@@ -337,6 +348,7 @@ struct kernel *kernel_new(const struct kernel_setup *setup, struct failure *why)
     kernel->handshake_timer = timer_add(setup->loop, handshake_expired, kernel);
     kernel->deadline_timer = timer_add(setup->loop, deadline_expired, kernel);
     kernel->exit_timer = timer_add(setup->loop, exit_expired, kernel);
+    kernel->retry_timer = timer_add(setup->loop, retry_expired, kernel);
     kernel->init = init_link_new(setup->loop, setup->init_socket, &init_events, kernel);
     if (!kernel->init) {
         (void)fail(why, errno, "watch the socket of init");
@@ -357,6 +369,7 @@ struct kernel *kernel_free(struct kernel *kernel)
     timer_remove(kernel->handshake_timer);
     timer_remove(kernel->deadline_timer);
     timer_remove(kernel->exit_timer);
+    timer_remove(kernel->retry_timer);
     buffer_free(&kernel->environment);
     json_decref(kernel->info);
     free(kernel->detail);

@@ -1,10 +1,11 @@
 /* The kernel of the sandbox: one process after the other, each a generation with its own key, files
  * and channels.
  *
- *     NEW ──start──▶ STARTING ──answers──▶ READY ──dies, or is to be replaced──▶ STOPPING ──all is
- * gone──▶ STARTING … │  ▲                                                        ▲ │
- * └────────────────── a start failed, try again ───────────┘ └──▶ DEAD: the first start failed, or
- * several in a row
+ *     NEW ── start ──▶ STARTING ── answers ──▶ READY ── dies, or is replaced ──▶ STOPPING
+ *                       │  │ ▲                                                    ▲  │
+ *                       │  │ └── everything in the container is gone ─────────────┼──┘
+ *                       │  └──── a start failed, try again ───────────────────────┘
+ *                       └─▶ DEAD: the first start failed, or several in a row
  *
  * STARTING ends when the kernel has answered kernel_info_request and something has come on iopub:
  * requests may get lost before. STOPPING kills every process of the container and waits for the end

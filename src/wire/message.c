@@ -138,7 +138,7 @@ void message_free(struct message *message)
 
 /* --- sending ------------------------------------------------------------------------------- */
 
-static char *render_header(struct request_name name, const char *type)
+static char *render_header(struct message_name name, const char *type)
 {
     char date[TIMESTAMP_SIZE];
     format_timestamp_micros(date);
@@ -147,13 +147,13 @@ static char *render_header(struct request_name name, const char *type)
                        name.session, (unsigned long long)name.number, name.session, date, type);
 }
 
-int request_build(const struct signatures *signatures, struct request_name name, const char *type,
-                  const json_t *content, struct request *ret)
+int message_build(const struct signatures *signatures, struct message_name name, const char *type,
+                  const json_t *content, struct message_draft *ret)
 {
     char *text = json_dumps(content, JSON_COMPACT);
     if (!text)
         return -ENOMEM;
-    *ret = (struct request){.header = render_header(name, type), .content = text};
+    *ret = (struct message_draft){.header = render_header(name, type), .content = text};
     struct part *body = ret->parts + 2;
     body[PART_HEADER] = (struct part){ret->header, strlen(ret->header)};
     body[PART_PARENT] = PART_LITERAL("{}");
@@ -165,11 +165,11 @@ int request_build(const struct signatures *signatures, struct request_name name,
     return 0;
 }
 
-void request_free(struct request *request)
+void message_draft_free(struct message_draft *request)
 {
     free(request->header);
     free(request->content);
-    *request = (struct request){0};
+    *request = (struct message_draft){0};
 }
 
 uint64_t message_number(const char *message_id, const char *session)

@@ -34,28 +34,28 @@ void message_free(struct message *message); /* zeroed ok */
 
 /* A request, ready to send. Owns its texts. */
 enum {
-    REQUEST_PARTS = 6
+    MESSAGE_PARTS = 6
 };
-struct request {
-    struct part parts[REQUEST_PARTS];
+struct message_draft {
+    struct part parts[MESSAGE_PARTS];
     char signature[SIGNATURE_TEXT_SIZE];
     char *header;
     char *content;
 };
 
-#define _cleanup_request_ _cleanup_(request_free)
+#define _cleanup_draft_ _cleanup_(message_draft_free)
 
 /* Who asks, and which of its requests this is. The msg_id is made of both, so that message_number()
  * finds the way back. */
-struct request_name {
+struct message_name {
     const char *session;
     uint64_t number; /* from 1, never repeated */
 };
 
 /* `content` is borrowed. 0 or -ENOMEM. */
-int request_build(const struct signatures *signatures, struct request_name name, const char *type,
-                  const json_t *content, struct request *ret);
-void request_free(struct request *request); /* zeroed ok */
+int message_build(const struct signatures *signatures, struct message_name name, const char *type,
+                  const json_t *content, struct message_draft *ret);
+void message_draft_free(struct message_draft *request); /* zeroed ok */
 
 /* The number of the request with this msg_id, 0 if it is not one of this session. */
 uint64_t message_number(const char *message_id, const char *session);
