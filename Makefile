@@ -52,7 +52,7 @@ PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-
                   libseccomp-dev libinih-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates python3
 PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps
-PACKAGES_LINT  := clang-format cppcheck shellcheck
+PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
 # List what is missing, then install it.
 define install
