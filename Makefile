@@ -78,7 +78,7 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 build: packages-build ## compile everything into build/
 	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init
 
-packages-%:
+packages-build packages-image packages-test packages-lint: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
 
 $(BUILD)/objects/%.o: %.c

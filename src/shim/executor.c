@@ -328,6 +328,7 @@ void executor_kernel_ready(struct executor *executor)
     executor->interrupt = 0;
     if (executor->phase == PHASE_SETTLING)
         set_phase(executor, PHASE_NOTHING);
+    executor->setup.sink->changed(executor->setup.user);
     advance(executor);
 }
 
