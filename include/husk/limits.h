@@ -15,7 +15,7 @@ enum {
     CONNECTION_IDLE_SECONDS = 60,
     MAX_REQUEST_ID_LENGTH = 128,
     MAX_JSON_DEPTH = 64,
-    MAX_REQUEST_VALUES = 10000, /* in the JSON of one request */
+    MAX_REQUEST_VALUES = 10000,            /* in the JSON of one request */
     MAX_HEADER_BYTES = 16 * KIB,           /* above: 431, by us; far above: by libmicrohttpd */
     MAX_DISCARDED_BYTES = 64 * MIB,        /* read of a refused body, so that the answer arrives */
     MAX_BUFFERED_BODIES_BYTES = 256 * MIB, /* of all requests together */
@@ -46,7 +46,7 @@ enum {
     /* Executions, in the shim */
     MAX_QUEUED_EXECUTIONS = 16,
     MAX_TIMEOUT_SECONDS = 24 * 3600,
-    MAX_WAITING_REQUESTS = 16,         /* interrupts, and restarts, that wait in a shim for their end */
+    MAX_WAITING_REQUESTS = 16,    /* interrupts, and restarts, that wait in a shim for their end */
     MAX_STREAM_BYTES = 1 * MIB,   /* stdout, and stderr, of one execution, head and tail together */
     MAX_RESULT_BYTES = 16 * MIB,  /* one entry of results */
     MAX_RESULTS_BYTES = 24 * MIB, /* all entries of one execution */
@@ -61,7 +61,8 @@ enum {
     MAX_WIRE_FRAME_BYTES = 32 * MIB,
     MAX_WIRE_MESSAGE_BYTES = 48 * MIB,
     MAX_WIRE_HEADER_BYTES = 64 * KIB,
-    WIRE_RECEIVE_QUEUE = 8,      /* messages that libzmq may hold for a channel, each as large as the above */
+    WIRE_RECEIVE_QUEUE =
+        8, /* messages that libzmq may hold for a channel, each as large as the above */
     MAX_JSON_VALUES = 1024 * 1024, /* in one message: each costs some forty bytes when parsed */
     SHIM_MEMORY_BYTES = 384 * MIB,
 

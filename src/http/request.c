@@ -1,22 +1,32 @@
 #include "http/request.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/memory.h"
+#include "http/peer.h"
 #include "http/response.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
 
+/* "http://host/path", as clients write it to a proxy, is "/path" to us. */
+static const char *without_authority(const char *target)
+{
+    const char *authority = strncasecmp(target, "http", 4) == 0 ? strstr(target, "://") : NULL;
+    const char *path = authority ? strchr(authority + strlen("://"), '/') : NULL;
+    return path ? path : target;
+}
+
 struct request *request_new(struct server *server, const char *target)
 {
     struct request *request = must_alloc(sizeof *request);
     request->server = server;
     request->started_ms = now_ms();
-    request->path = must_copy(target);
+    request->path = must_copy(without_authority(target));
     request->query = strchr(request->path, '?');
     if (request->query)
         *request->query++ = '\0';
@@ -61,6 +71,8 @@ static void add_common_headers(const struct request *request, struct MHD_Respons
 {
     (void)MHD_add_response_header(response, "X-Request-Id", request->id);
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (request->service->phase == SERVICE_STOPPING)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (request->shared) {
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN,
                                       request_header(request, MHD_HTTP_HEADER_ORIGIN));
@@ -81,9 +93,9 @@ void request_answer(struct request *request, unsigned status, struct MHD_Respons
     request->timer = timer_remove(request->timer);
     json_decref(request->collected);
     request->collected = NULL;
-    request->watch = source_remove(request->watch);
     if (request->suspended) {
         request->suspended = false;
+        peer_watch(request->peer, NULL, NULL);
         MHD_resume_connection(request->connection);
     }
 }

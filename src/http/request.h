@@ -22,7 +22,6 @@ struct route;
 struct sandbox;
 struct server;
 struct service;
-struct source;
 struct timer;
 
 enum request_phase {
@@ -65,7 +64,6 @@ struct request {
     char allow[48]; /* for 405 */
     uint64_t answered_ms;
     bool suspended;
-    struct source *watch; /* for the client's end while it waits */
 
     /* What a handler waits for; the handler's own. */
     void (*cancel)(struct request *request);

@@ -84,7 +84,7 @@ static enum MHD_Result send_answer(struct request *request)
     return error_page_pass(request->connection, request->status, request->response);
 }
 
-static void client_went_away(struct source *source _unused_, uint32_t events _unused_, void *user)
+static void client_went_away(void *user)
 {
     struct request *request = user;
     struct problem problem;
@@ -94,13 +94,12 @@ static void client_went_away(struct source *source _unused_, uint32_t events _un
     request->status = CLIENT_WENT_AWAY;
 }
 
-static void suspend(struct server *server, struct request *request)
+static void suspend(struct request *request)
 {
     request->suspended = true;
     peer_allow(request->peer, 0);
+    peer_watch(request->peer, client_went_away, request);
     MHD_suspend_connection(request->connection);
-    request->watch = source_add(server->service->loop, peer_fd(request->peer), EPOLLRDHUP,
-                                client_went_away, request);
 }
 
 static enum MHD_Result handle(struct server *server, struct request *request)
@@ -109,10 +108,12 @@ static enum MHD_Result handle(struct server *server, struct request *request)
     request->phase = REQUEST_HANDLING;
     request->route->handle(request);
     free_body(server, request);
-    husk_assert(request->phase == REQUEST_WAITING || request->phase == REQUEST_ANSWERED);
+    if (request->phase == REQUEST_WAITING && peer_left(request->peer))
+        client_went_away(request);
     if (request->phase == REQUEST_ANSWERED)
         return send_answer(request);
-    suspend(server, request);
+    husk_assert(request->phase == REQUEST_WAITING);
+    suspend(request);
     return MHD_YES;
 }
 

@@ -135,6 +135,10 @@ static int take_pair(void *user, const char *section, const char *key, const cha
         return complain_unknown(reading, section, key);
     size_t index = (size_t)(setting - settings);
     husk_assert(index < ARRAY_LENGTH(reading->seen));
+    if (reading->seen[index] && setting->type == SETTING_LIST) {
+        setting_add(reading->config, setting, value);
+        return 1;
+    }
     if (reading->seen[index]) {
         char text[64];
         (void)format_text(text, sizeof text, "was already set on line %d", reading->seen[index]);
@@ -158,7 +162,9 @@ int config_read_file(struct config *config, const char *path, struct failure *wh
     if (reading.result < 0)
         return reading.result;
     if (reading.too_long)
-        return fail_plain(why, EINVAL, "%s:%d: the line is too long", path, reading.line);
+        return fail_plain(
+            why, EINVAL, "%s:%d: the line is too long; a list may go on in the next line, indented",
+            path, reading.line);
     if (bad_line > 0)
         return fail_plain(why, EINVAL, "%s:%d: expected 'key = value' or '[section]'", path,
                           bad_line);
@@ -382,7 +388,8 @@ void config_free(struct config *config)
 {
     for (size_t i = 0; i < settings_count; i++) {
         enum setting_type type = settings[i].type;
-        if (type == SETTING_TEXT || type == SETTING_ADDRESS || type == SETTING_SECRET) {
+        if (type == SETTING_TEXT || type == SETTING_LIST || type == SETTING_ADDRESS ||
+            type == SETTING_SECRET) {
             char **text = (char **)((char *)config + settings[i].offset);
             free(*text);
             *text = NULL;

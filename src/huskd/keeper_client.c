@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/fdio.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "husk/version.h"
 
@@ -243,7 +242,6 @@ static void ready(struct source *source _unused_, uint32_t events, void *user)
 
 static void connection_lost(struct keeper_client *client, const char *reason)
 {
-    log_event(LOG_WARNING, "lost the keeper; connecting again", "reason", reason, NULL);
     client->source = source_remove(client->source);
     client->fd = close_fd(client->fd);
     client->retry_ms = FIRST_RETRY_MS;
@@ -257,6 +255,7 @@ static void connection_lost(struct keeper_client *client, const char *reason)
             at = &client->questions;
         }
     }
+    client->events.lost(reason, client->events.user);
 }
 
 static void hello_answered(const struct keeper_message *message, void *user)
@@ -264,8 +263,7 @@ static void hello_answered(const struct keeper_message *message, void *user)
     struct keeper_client *client = user;
     if (message->status != 0)
         return;
-    log_event(LOG_INFO, "connected to the keeper again", "version", message->text, NULL);
-    client->events.connected(client->events.user);
+    client->events.connected(message->text, client->events.user);
 }
 
 static void connect_again(struct timer *timer, void *user)

@@ -21,9 +21,11 @@ struct keeper_client;
 typedef void (*keeper_callback)(const struct keeper_message *answer, void *user);
 
 struct keeper_events {
-    void (*gone)(struct id id, void *user); /* KEEPER_GONE */
-    void (*connected)(void *user);          /* again: what happened meanwhile is not known */
-    void (*absent)(void *user);             /* an attempt to connect again failed */
+    void (*gone)(struct id id, void *user);       /* KEEPER_GONE */
+    void (*lost)(const char *reason, void *user); /* the connection broke; trying again */
+    void (*absent)(void *user);                   /* trying again failed, and will be repeated */
+    void (*connected)(const char *version,
+                      void *user); /* again; what happened meanwhile is not known */
     void *user;
 };
 

@@ -32,7 +32,7 @@ static int split(const char *text, char host[256], char port[8], struct failure 
     if (length > 2 && text[0] == '[' && colon[-1] == ']') {
         start++;
         length -= 2;
-    } else if (length && memchr(text, ':', length)) {
+    } else if (length && (text[0] == '[' || memchr(text, ':', length))) {
         return fail_plain(
             why, EINVAL, "must have an IPv6 address in brackets, as [::1]:8000, not '%.60s'", text);
     }

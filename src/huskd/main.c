@@ -2,6 +2,7 @@
  * directory, image) fails before anything is started; root is given up before the first request is read. */
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/server.h"
+#include "husk/limits.h"
 #include "husk/version.h"
 #include "huskd/anchor_start.h"
 #include "huskd/config.h"
@@ -88,7 +90,7 @@ static void ask_to_stop(struct program *program)
 static void stop_everything(struct program *program)
 {
     log_line(LOG_INFO, "ending all sandboxes");
-    sandbox_forget_all(program->service->registry);
+    sandbox_forget_all(program->service);
     ask_to_stop(program);
     enter_stage(program, STAGE_STOPPING, STOP_MS);
 }
@@ -216,6 +218,8 @@ static int prepare(struct program *program, struct failure *why)
         r = program->lock_fd = state_directory_lock(config->state, why);
     if (r >= 0)
         r = find_keeper(program, why);
+    if (r < 0 && program->lock_fd >= 0)
+        state_directory_discard(config->state);
     if (r >= 0)
         r = privileges_drop((uid_t)config->id_base + OWN_ID, why);
     return r;
@@ -267,6 +271,8 @@ static int serve(struct program *program, struct failure *why)
         r = prepare(program, why);
     if (r >= 0)
         r = start_service(program, why);
+    if (r >= 0 && chdir("/") < 0)
+        r = fail(why, errno, "go to /");
     if (r < 0)
         return r;
     greet(program);
@@ -328,6 +334,8 @@ int main(int argc, char **argv)
     struct failure why = {0};
     log_setup("huskd", LOG_WARNING, LOG_FORMAT_AUTO);
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Fixed, so that the memory of a large answer goes back to the system when it is sent. */
+    (void)mallopt(M_MMAP_THRESHOLD, 128 * KIB);
     umask(022);
     int r = config_load(&program.config, argc, argv, &why);
     int usage = r;

@@ -4,5 +4,5 @@
 
 #include <stddef.h>
 
-/* NULL if `text` can be a name, else the end of a sentence that begins with "name ": "must …". */
+/* NULL if `text` can be a name (NUL-terminated; `length` shows NULs inside), else the end of a sentence that begins with "name ": "must …". */
 const char *name_fault(const char *text, size_t length);

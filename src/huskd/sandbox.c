@@ -113,7 +113,7 @@ static void ask_keeper(struct sandbox *sandbox, enum keeper_type type, keeper_ca
 {
     struct keeper_message message = {.type = type, .limits = sandbox->record.limits};
     memcpy(message.id, sandbox->id.bytes, sizeof message.id);
-    (void)keeper_client_ask(sandbox->service->keeper, &message, callback, sandbox);
+    sandbox->keeper_tag = keeper_client_ask(sandbox->service->keeper, &message, callback, sandbox);
 }
 
 void sandbox_close(struct sandbox *sandbox, enum ending ending, const struct problem *problem,
@@ -240,12 +240,20 @@ static void follow_shim(struct sandbox *sandbox, const struct shim_status *statu
         set_state(sandbox, states[status->state]);
 }
 
+static bool usable(const struct shim_status *status)
+{
+    return status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY ||
+           status->state == SHIM_IS_RESTARTING;
+}
+
 /* A sandbox that was not finished when its huskd died was promised to nobody. */
 static void adopt_status(struct sandbox *sandbox, const struct shim_status *status)
 {
     struct failure why;
-    if (status->state == SHIM_IS_NEW || status->state == SHIM_IS_STARTING) {
-        lose(sandbox, "it was not finished when huskd ended");
+    if (!status->is_answer)
+        return; /* it just changed its state; who it is comes next */
+    if (!usable(status)) {
+        lose(sandbox, "it was not finished when huskd ended, or its kernel had died");
     } else if (take_record(sandbox, status, &why) < 0) {
         lose(sandbox, why.text);
     } else {
@@ -263,11 +271,9 @@ static void on_status(const struct shim_status *status, void *user)
         json_decref(sandbox->kernel);
         sandbox->kernel = json_incref(status->kernel);
     }
-    bool usable = status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY ||
-                  status->state == SHIM_IS_RESTARTING;
     if (sandbox->state == SANDBOX_ADOPTING) {
         adopt_status(sandbox, status);
-    } else if (sandbox_live(sandbox) && usable) {
+    } else if (sandbox_live(sandbox) && usable(status)) {
         follow_shim(sandbox, status);
     } else if (sandbox->state == SANDBOX_STARTING &&
                (status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY)) {
@@ -443,13 +449,14 @@ void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds)
         (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
 }
 
-void sandbox_forget_all(struct registry *registry)
+void sandbox_forget_all(struct service *service)
 {
     struct problem problem;
     problem_set(&problem, PROBLEM_SHUTTING_DOWN, "huskd is stopping.");
-    for (struct sandbox *s; (s = registry_first(registry));) {
+    for (struct sandbox *s; (s = registry_first(service->registry));) {
+        keeper_client_forget(service->keeper, s->keeper_tag);
         shim_client_close(s->shim, &problem);
-        registry_remove(registry, s, ENDED_UNMADE);
+        registry_remove(service->registry, s, ENDED_UNMADE);
         sandbox_free(s);
     }
 }

@@ -72,6 +72,7 @@ struct sandbox {
     char *start;            /* SHIM_START, until it is sent */
     bool with_keeper;       /* the keeper has, or may have, something of it */
     bool create_asked;      /* KEEPER_CREATE is not answered yet */
+    uint64_t keeper_tag;    /* of the last question about it */
     enum ending ending;     /* in CLOSING: why */
     struct problem problem; /* in CLOSING: what those who wait are told */
     struct sandbox_waiter made;
@@ -109,5 +110,5 @@ void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag);
 /* A new end of its life, from now. */
 void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds);
 
-/* huskd ends: let go of every sandbox. They live on; nobody is told anything. */
-void sandbox_forget_all(struct registry *registry);
+/* huskd ends: let go of every sandbox. They live on. Nobody may wait for anything of them any more. */
+void sandbox_forget_all(struct service *service);

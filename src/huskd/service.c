@@ -86,10 +86,18 @@ static void keeper_says_gone(struct id id, void *user)
         sandbox_died(sandbox);
 }
 
+static void keeper_is_lost(const char *reason, void *user)
+{
+    const struct service *service = user;
+    enum log_level level = service->phase == SERVICE_STOPPING ? LOG_DEBUG : LOG_WARNING;
+    log_event(level, "lost the keeper; connecting again", "reason", reason, NULL);
+}
+
 /* Sandboxes may have ended while nobody could tell us. */
-static void keeper_is_back(void *user)
+static void keeper_is_back(const char *version, void *user)
 {
     struct service *service = user;
+    log_event(LOG_INFO, "connected to the keeper again", "version", version, NULL);
     if (service->phase == SERVICE_RUNNING)
         expiry_sweep(service);
 }
@@ -115,8 +123,9 @@ struct service *service_new(const struct config *config, struct loop *loop, int 
     service->creations.limit = config->max_creating;
     service->started_ms = now_ms();
     struct keeper_events events = {.gone = keeper_says_gone,
-                                   .connected = keeper_is_back,
+                                   .lost = keeper_is_lost,
                                    .absent = keeper_is_absent,
+                                   .connected = keeper_is_back,
                                    .user = service};
     service->keeper = keeper_client_new(loop, keeper_fd, path, &events);
     return service;
@@ -126,8 +135,8 @@ struct service *service_free(struct service *service)
 {
     if (!service)
         return NULL;
+    sandbox_forget_all(service);
     keeper_client_free(service->keeper);
-    sandbox_forget_all(service->registry);
     registry_free(service->registry);
     timer_remove(service->sweep_timer);
     free(service);

@@ -26,9 +26,9 @@ const struct setting settings[] = {
      "address and port; other than loopback needs api_key"},
     {"server", "api_key", "api-key", SETTING_SECRET, AT(api_key), 0, 0, "", NULL,
      "clients send it as 'Authorization: Bearer …' or 'X-API-Key: …'; empty: none"},
-    {"server", "allowed_hosts", "allowed-hosts", SETTING_TEXT, AT(allowed_hosts), 0, 0, "", NULL,
+    {"server", "allowed_hosts", "allowed-hosts", SETTING_LIST, AT(allowed_hosts), 0, 0, "", NULL,
      "names clients may use for this server besides loopback, comma-separated; * = any"},
-    {"server", "cors_origins", "cors-origins", SETTING_TEXT, AT(cors_origins), 0, 0, "", NULL,
+    {"server", "cors_origins", "cors-origins", SETTING_LIST, AT(cors_origins), 0, 0, "", NULL,
      "web origins that may call (https://app.example), comma-separated; * = any; empty: CORS off"},
     {"server", "stop_sandboxes", "stop-sandboxes", SETTING_SWITCH, AT(stop_sandboxes), 0, 0, "no",
      NULL, "end every sandbox when huskd is stopped, instead of leaving them for the next start"},
@@ -175,6 +175,7 @@ int setting_set(struct config *config, const struct setting *setting, const char
         return 0;
     }
     case SETTING_TEXT:
+    case SETTING_LIST:
     case SETTING_SECRET:
         set_text(config, setting, value);
         return 0;
@@ -189,6 +190,13 @@ int setting_set(struct config *config, const struct setting *setting, const char
         return set_number(config, setting, value, why);
     }
     return fail(why, EINVAL, "setting %s", setting->key);
+}
+
+void setting_add(struct config *config, const struct setting *setting, const char *value)
+{
+    husk_assert(setting->type == SETTING_LIST);
+    _cleanup_free_ char *longer = must_format("%s, %s", *(char **)place(config, setting), value);
+    set_text(config, setting, longer);
 }
 
 void setting_list_keys(const char *section, char *text, size_t size)
@@ -213,6 +221,7 @@ static void format_value(const struct config *config, const struct setting *sett
     const void *value = place_of(config, setting);
     switch (setting->type) {
     case SETTING_TEXT:
+    case SETTING_LIST:
     case SETTING_ADDRESS:
         (void)snprintf(text, size, "%s", *(char *const *)value);
         break;
@@ -237,9 +246,9 @@ static void format_value(const struct config *config, const struct setting *sett
 static void print_flag(const struct setting *setting, FILE *out)
 {
     static const char *const arguments[] = {
-        [SETTING_TEXT] = " TEXT", [SETTING_ADDRESS] = " ADDRESS:PORT",
-        [SETTING_NUMBER] = " N",  [SETTING_REAL] = " N",
-        [SETTING_SWITCH] = "",    [SETTING_CHOICE] = " WORD",
+        [SETTING_TEXT] = " TEXT",   [SETTING_LIST] = " WORDS", [SETTING_ADDRESS] = " ADDRESS:PORT",
+        [SETTING_NUMBER] = " N",    [SETTING_REAL] = " N",     [SETTING_SWITCH] = "",
+        [SETTING_CHOICE] = " WORD",
     };
     char variable[SETTING_VARIABLE_SIZE];
     setting_variable(setting, variable);

@@ -12,6 +12,7 @@ struct config;
 
 enum setting_type {
     SETTING_TEXT,
+    SETTING_LIST,    /* text: words with commas between them; goes on in further lines of a file */
     SETTING_ADDRESS, /* text: address and port */
     SETTING_SECRET,  /* text; no flag (ps shows flags), never printed */
     SETTING_NUMBER,
@@ -48,6 +49,8 @@ void setting_variable(const struct setting *setting, char text[SETTING_VARIABLE_
  * to 9"). */
 int setting_set(struct config *config, const struct setting *setting, const char *value,
                 struct failure *why);
+/* More words for a list. */
+void setting_add(struct config *config, const struct setting *setting, const char *value);
 /* The keys of a section, or the sections if `section` is unknown, for messages. */
 void setting_list_keys(const char *section, char *text, size_t size);
 

@@ -152,6 +152,7 @@ static int take_status(struct shim_client *client, const char *payload, size_t l
         status.execution_count = count_of(json, "execution_count", INT64_MAX);
         status.queued = (uint32_t)count_of(json, "queued", UINT32_MAX);
         status.kernel = object_of(json, "kernel", MAX_KERNEL_INFO_BYTES);
+        status.is_answer = json_object_get(json, "record") != NULL;
         status.record = object_of(json, "record", MAX_RECORD_BYTES);
         client->events.status(&status, client->events.user);
     }

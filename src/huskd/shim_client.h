@@ -5,6 +5,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,7 +38,8 @@ struct shim_status {
     uint64_t execution_count;
     uint32_t queued;
     json_t *kernel; /* borrowed, NULL: not told */
-    json_t *record; /* borrowed, NULL: not told */
+    bool is_answer; /* to SHIM_HELLO; the others come unasked and say nothing about the record */
+    json_t *record; /* borrowed, NULL: there is none */
 };
 
 struct shim_request {

@@ -97,3 +97,13 @@ int state_directory_abandoned(const char *path)
         return errno == ENOENT ? 0 : -errno;
     return flock(fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
 }
+
+void state_directory_discard(const char *path)
+{
+    char file[PATH_MAX];
+    if (state_directory_abandoned(path) != 0 ||
+        format_text(file, sizeof file, "%s/" LOCK_NAME, path) < 0)
+        return;
+    (void)unlink(file);
+    (void)rmdir(path);
+}

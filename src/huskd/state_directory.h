@@ -11,3 +11,5 @@ int state_directory_make(const char *path, struct failure *why);
 int state_directory_lock(const char *path, struct failure *why);
 /* 0 when no anchor holds it any more, -EWOULDBLOCK while one does, -errno. Never waits. */
 int state_directory_abandoned(const char *path);
+/* A start failed while we held the lock: leave no trace, unless there is an anchor, which cleans up by itself. */
+void state_directory_discard(const char *path);

@@ -1,0 +1,298 @@
+"""The service under test, and a small client for it."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import requests
+
+import host
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = (ROOT / os.environ.get("HUSK_BUILD", "build")).resolve()
+# What `default` points to may change while the tests run.
+IMAGE = Path(os.environ.get("HUSK_TEST_IMAGE", "/var/lib/husk/images/default")).resolve()
+
+# Generous: what is measured against them is whether something ends, not how fast it is.
+START_SECONDS = 30
+STOP_SECONDS = 30
+ANSWER_SECONDS = 90
+
+
+class StartFailed(Exception):
+    """huskd ended instead of starting; `code` is its exit status and the text is what it said."""
+
+    def __init__(self, code, text):
+        super().__init__(f"exit status {code}: {text}")
+        self.code, self.text = code, text
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def later(function, *arguments, **options):
+    """Run a function in a thread of its own; its result is a future."""
+    future = Future()
+
+    def work():
+        try:
+            future.set_result(function(*arguments, **options))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future
+
+
+def problem(answer, status, code=None):
+    """Check that an answer is a problem (RFC 9457) as API.md promises, and give it back."""
+    assert answer.status_code == status, f"{answer.status_code} {answer.text[:500]}"
+    assert answer.headers["Content-Type"].split(";")[0] == "application/problem+json", answer.headers
+    assert answer.headers["X-Request-Id"]
+    body = answer.json()
+    assert body["status"] == status
+    for key in ("type", "title", "detail", "code"):
+        assert isinstance(body[key], str) and body[key], body
+    assert body["code"] == body["code"].lower() and " " not in body["code"]
+    if code is not None:
+        assert body["code"] == code, body
+    return body
+
+
+def sanitized():
+    """Were the programs built with AddressSanitizer? Then they need a multiple of the memory."""
+    return b"__asan_init" in (PROGRAMS / "husk-shim").read_bytes()
+
+
+class Service:
+    """One huskd with a state directory of its own, which may be stopped and started again."""
+
+    def __init__(self, folder, *arguments, image=IMAGE, config=None, environment=None, user=None, listen=None):
+        self.folder = Path(folder)
+        self.state = self.folder / "state"
+        self.log_path = self.folder / "log"
+        self.port = free_port()
+        self.listen = listen or f"127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.image = image
+        self.arguments = list(arguments)
+        self.environment = {"PATH": os.environ["PATH"], "CANARY": "of-the-host", **(environment or {})}
+        self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
+        self.user = user
+        self.process = None
+        if config is not None:
+            path = self.folder / "husk.conf"
+            path.write_text(config)
+            self.arguments += ["--config", str(path)]
+
+    # --- life ---
+
+    def command(self, *arguments):
+        return [
+            str(PROGRAMS / "huskd"),
+            "--state", str(self.state),
+            "--image", str(self.image),
+            "--listen", self.listen,
+            *self.arguments,
+            *arguments,
+        ]  # fmt: skip
+
+    def launch(self, *arguments):
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(*arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self.environment,
+                cwd="/",
+                **(self.user or {}),
+            )
+
+    def start(self, *arguments):
+        """Start huskd and wait until it is healthy."""
+        self.launch(*arguments)
+        host.until(self._ready, START_SECONDS, "huskd to become healthy")
+        return self
+
+    def _ready(self):
+        code = self.process.poll()
+        if code is not None:
+            self.process = None
+            raise StartFailed(code, self.log())
+        try:
+            return self.get("/health", timeout=5).status_code == 200
+        except requests.RequestException:
+            return False
+
+    def fails_to_start(self, *arguments):
+        """Start huskd and expect it to end by itself; gives the StartFailed."""
+        self.launch(*arguments)
+        try:
+            code = self.process.wait(START_SECONDS)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+        assert code != 0, self.log()
+        return StartFailed(code, self.log())
+
+    def stop(self, number=signal.SIGTERM):
+        """Send a signal to huskd and wait for its end; gives its exit status."""
+        self.process.send_signal(number)
+        code = self.process.wait(STOP_SECONDS)
+        self.process = None
+        return code
+
+    def end(self):
+        """End huskd and all its sandboxes, also when huskd itself is gone already."""
+        if self.process is None and self.has_socket():
+            self.start()
+        if self.process is not None:
+            assert self.stop(signal.SIGINT) == 0, self.log()[-2000:]
+        host.until(self.is_gone, STOP_SECONDS, f"nothing of {self.state} to be left")
+
+    def kill(self):
+        """For a service that does not do what it should: the anchor's end is the end of all of it."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        for process in host.processes():
+            if process.program == "husk-anchor" and str(self.state) in process.arguments:
+                os.kill(process.pid, signal.SIGKILL)
+        host.until(lambda: not self.programs("husk-shim"), STOP_SECONDS, "the kernel to end the service")
+
+    def has_socket(self):
+        return (self.state / "keeper.sock").exists()
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    # --- requests ---
+
+    def request(self, method, path, **options):
+        options.setdefault("timeout", ANSWER_SECONDS)
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(method, self.url + path, **options)
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, **options):
+        return self.request("POST", path, **options)
+
+    def delete(self, path, **options):
+        return self.request("DELETE", path, **options)
+
+    def create(self, **fields):
+        answer = self.post("/sandbox/create", json=fields)
+        assert answer.status_code == 200, answer.text
+        return Sandbox(self, answer.json())
+
+    def sandboxes(self):
+        answer = self.get("/sandboxes")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def adopt(self, sandbox_id):
+        """A client for a sandbox that exists already."""
+        return Sandbox(self, {"sandbox_id": sandbox_id})
+
+    # --- seen from outside ---
+
+    def is_gone(self):
+        """No process, no cgroup and no mount of it is left."""
+        return not (
+            [p for p in host.processes() if str(self.state) in p.arguments and p.state != "Z"]
+            or host.cgroups_with(self.tree)
+            or host.mounts_with(str(self.state))
+        )
+
+    @property
+    def tree(self):
+        """The name of its cgroup in every hierarchy: it is made from the state directory."""
+        return "husk" + str(self.state).replace("/", "-")
+
+    def programs(self, name):
+        """The processes of this service that run one of our programs."""
+        return [p for p in host.processes() if p.program == name and p.in_cgroup(self.tree)]
+
+    def keeper(self):
+        [process] = self.programs("husk-keeper")
+        return process
+
+    def anchor(self, outside=False):
+        """Pid 1 of the namespace P; or, the same program, the warden that cleans up when P has ended."""
+        depth = 1 if outside else 2
+        found = [p for p in host.processes() if p.program == "husk-anchor" and str(self.state) in p.arguments]
+        [process] = [p for p in found if len(p.status("NSpid").split()) == depth]
+        return process
+
+
+class Sandbox:
+    def __init__(self, service, created):
+        self.service = service
+        self.created = created
+        self.id = created["sandbox_id"]
+        self.path = f"/sandbox/{self.id}"
+
+    def post(self, route, **options):
+        return self.service.post(f"{self.path}/{route}", **options)
+
+    def execute(self, code, **fields):
+        """Run code and give the answer; that the request worked is checked."""
+        answer = self.post("execute", json={"code": code, **fields})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def run(self, code, **fields):
+        """Run code that must succeed, and give its stdout."""
+        answer = self.execute(code, **fields)
+        assert answer["status"] == "ok", answer
+        return answer["stdout"]
+
+    def value(self, expression):
+        """An expression of Python, evaluated inside and brought here by its repr()."""
+        return eval(self.run(f"print(repr(({expression})))"), {"__builtins__": {}})
+
+    def info(self):
+        answer = self.service.get(self.path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def until_state(self, state, seconds=20):
+        return host.until(lambda: self.info()["state"] == state, seconds, f"state {state}")
+
+    def close(self):
+        return self.post("close")
+
+    def works(self):
+        return self.value("6 * 7") == 42
+
+    # --- seen from outside ---
+
+    def namespace(self, kind):
+        return self.value(f"__import__('os').readlink('/proc/self/ns/{kind}')")
+
+    def processes(self):
+        """The processes inside, as the host sees them."""
+        return host.within("pid", self.namespace("pid"))
+
+    def init(self):
+        return next(p for p in self.processes() if p.status("NSpid").split()[-1] == "1")
+
+    def cgroups(self):
+        return host.cgroups_with(self.id)
+
+    def shim(self):
+        return next(p for p in host.within("net", self.namespace("net")) if p.program == "husk-shim")

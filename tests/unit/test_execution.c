@@ -1,0 +1,196 @@
+#include "shim/execution.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/attributes.h"
+#include "base/clock.h"
+
+static struct execution *make(void)
+{
+    json_t *code = json_string("1+1");
+    struct execution *execution =
+        execution_new((struct ticket){.connection = 1, .tag = 2}, code, 1500);
+    json_decref(code);
+    return execution;
+}
+
+/* The answer of an execution that ended like this, which is freed. */
+static json_t *answer_of(struct execution *execution, enum ending ending, const char *detail,
+                         struct shim_result_head *head)
+{
+    struct buffer json = BUFFER_LIMITED(MAX_ANSWER_BYTES);
+    execution_answer(execution, ending, detail, head, &json);
+    json_t *answer = json_loadb(json.data, json.length, 0, NULL);
+    assert_non_null(answer);
+    buffer_free(&json);
+    execution_free(execution);
+    return answer;
+}
+
+static void expect_text(const json_t *answer, const char *member, const char *text)
+{
+    const char *value = json_string_value(json_object_get(answer, member));
+    if (!text)
+        assert_true(json_is_null(json_object_get(answer, member)));
+    else if (!value || !strstr(value, text))
+        fail_msg("%s is '%s', not '%s'", member, value ? value : "", text);
+}
+
+static void endings(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ending ending;
+        enum stop_reason stop;
+        const char *status, *error, *error_value;
+        bool state_lost, truncated;
+    } cases[] = {
+        {ENDING_COMPLETE, STOP_NONE, "ok", NULL, NULL, false, false},
+        {ENDING_COMPLETE, STOP_TIMEOUT, "timeout", "TimeoutError",
+         "did not finish within 1.5 seconds; interrupted, variables are kept", false, false},
+        {ENDING_COMPLETE, STOP_INTERRUPT, "interrupted", "Interrupted", "variables are kept", false,
+         false},
+        {ENDING_NO_REPLY, STOP_NONE, "error", "NoReply", "idle", false, false},
+        {ENDING_NO_REPLY, STOP_TIMEOUT, "timeout", "TimeoutError", "variables are kept", false,
+         false},
+        {ENDING_NO_IDLE, STOP_NONE, "ok", NULL, NULL, false, true},
+        {ENDING_SILENT, STOP_NONE, "ok", NULL, NULL, true, true},
+        {ENDING_UNSTOPPABLE, STOP_TIMEOUT, "timeout", "TimeoutError",
+         "the kernel had to be replaced, variables are lost", true, false},
+        {ENDING_UNSTOPPABLE, STOP_INTERRUPT, "interrupted", "Interrupted",
+         "the kernel had to be replaced, variables are lost", true, false},
+        {ENDING_UNREACHABLE, STOP_NONE, "died", "KernelDied", "replaced", true, false},
+        {ENDING_DIED, STOP_NONE, "died", "KernelDied", "the kernel was killed by SIGSEGV", true,
+         false},
+        {ENDING_DIED, STOP_TIMEOUT, "timeout", "TimeoutError", "variables are lost", true, false},
+        {ENDING_OUT_OF_MEMORY, STOP_NONE, "died", "OutOfMemory", "memory", true, false},
+        {ENDING_OUT_OF_MEMORY, STOP_TIMEOUT, "died", "OutOfMemory", "memory", true, false},
+        {ENDING_RESTARTED, STOP_NONE, "interrupted", "Interrupted", "restarted", true, false},
+        {ENDING_NOT_RUN, STOP_TIMEOUT, "timeout", "TimeoutError",
+         "did not start within 1.5 seconds", false, false},
+        {ENDING_NOT_RUN, STOP_INTERRUPT, "interrupted", "Interrupted", "not run", false, false},
+        {ENDING_NO_KERNEL, STOP_NONE, "died", "KernelDied", "was killed by SIGSEGV", true, false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct execution *execution = make();
+        execution->stop = cases[i].stop;
+        struct shim_result_head head;
+        json_t *answer = answer_of(execution, cases[i].ending, "was killed by SIGSEGV", &head);
+        expect_text(answer, "status", cases[i].status);
+        expect_text(answer, "error", cases[i].error);
+        expect_text(answer, "error_value", cases[i].error_value);
+        assert_int_equal(json_is_true(json_object_get(answer, "state_lost")), cases[i].state_lost);
+        assert_int_equal(json_is_true(json_object_get(answer, "truncated")), cases[i].truncated);
+        assert_int_equal(head.state_lost, cases[i].state_lost);
+        assert_int_equal(head.duration_ms, 0);
+        json_decref(answer);
+    }
+}
+
+static void python_error(void **state)
+{
+    (void)state;
+    struct execution *execution = make();
+    json_t *error = json_pack("{s:s, s:s, s:[s]}", "ename", "KeyboardInterrupt", "evalue", "",
+                              "traceback", "Traceback");
+    outputs_add(execution->outputs, "error", error);
+    execution->number = 1;
+    execution->started_at = now_ms();
+    struct shim_result_head head;
+    json_t *answer = answer_of(execution, ENDING_COMPLETE, NULL, &head);
+    assert_int_equal(head.status, EXECUTION_ERROR);
+    expect_text(answer, "error", "KeyboardInterrupt");
+    json_decref(answer);
+
+    execution = make();
+    execution->stop = STOP_TIMEOUT;
+    outputs_add(execution->outputs, "error", error);
+    answer = answer_of(execution, ENDING_COMPLETE, NULL, &head);
+    assert_int_equal(head.status, EXECUTION_TIMEOUT);
+    expect_text(answer, "error", "TimeoutError");
+    expect_text(answer, "traceback", "Traceback");
+    json_decref(answer);
+    json_decref(error);
+}
+
+static void state_lost_before(void **state)
+{
+    (void)state;
+    struct execution *execution = make();
+    execution->state_was_lost = true;
+    struct shim_result_head head;
+    json_t *answer = answer_of(execution, ENDING_COMPLETE, NULL, &head);
+    assert_int_equal(head.status, EXECUTION_OK);
+    assert_int_equal(head.state_lost, true);
+    json_decref(answer);
+}
+
+/* A reason may be long and in any language. */
+static void long_detail(void **state)
+{
+    (void)state;
+    char detail[2000];
+    for (size_t shift = 0; shift < 3; shift++) {
+        memset(detail, 'x', shift);
+        size_t length = shift;
+        while (length + 4 < sizeof detail) {
+            memcpy(detail + length, "\xe6\xad\xa3", 3);
+            length += 3;
+        }
+        detail[length] = '\0';
+        struct shim_result_head head;
+        json_t *answer = answer_of(make(), ENDING_NO_KERNEL, detail, &head);
+        expect_text(answer, "error_value", "\xe6\xad\xa3");
+        json_decref(answer);
+    }
+}
+
+/* An answer that does not fit is still an answer. */
+static void no_room(void **state)
+{
+    (void)state;
+    struct execution *execution = make();
+    json_t *content = json_pack("{s:s, s:s}", "name", "stdout", "text",
+                                "more than there is room for, and therefore left out");
+    for (int i = 0; i < 100; i++)
+        outputs_add(execution->outputs, "stream", content);
+    json_decref(content);
+    struct buffer json = BUFFER_LIMITED(1000);
+    struct shim_result_head head;
+    execution_answer(execution, ENDING_DIED, "ended", &head, &json);
+    json_t *answer = json_loadb(json.data, json.length, 0, NULL);
+    expect_text(answer, "error", "KernelDied");
+    expect_text(answer, "stdout", "");
+    assert_true(json_is_true(json_object_get(answer, "truncated")));
+    json_decref(answer);
+    buffer_free(&json);
+    execution_free(execution);
+}
+
+static void request(void **state)
+{
+    (void)state;
+    struct execution *execution = make();
+    json_t *content = execution_request(execution);
+    json_t *expected =
+        json_pack("{s:s, s:b, s:b, s:{}, s:b, s:b}", "code", "1+1", "silent", 0, "store_history", 1,
+                  "user_expressions", "allow_stdin", 0, "stop_on_error", 0);
+    assert_true(json_equal(content, expected));
+    json_decref(content);
+    json_decref(expected);
+    execution_free(execution);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(endings),           cmocka_unit_test(python_error),
+        cmocka_unit_test(state_lost_before), cmocka_unit_test(long_detail),
+        cmocka_unit_test(no_room),           cmocka_unit_test(request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
