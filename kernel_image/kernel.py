@@ -30,6 +30,7 @@ import termios
 import threading
 import uuid
 import warnings
+from functools import partial
 from time import monotonic
 
 import zmq
@@ -152,11 +153,12 @@ class Stream(OutStream):
     CHILD_BUFFER = 8 * 1024
 
     flush_interval = PROMPT
-    flush_timeout = None  # with a slow reader a flush takes as long as it takes
 
     def __init__(self, session, pub_thread, name, **kwargs):
         self._pieces = []  # [(parent header, [text, ...]), ...], oldest first
         self._size = 0  # characters in them
+        self._written = 0  # texts ever appended
+        self._taken = 0  # and taken out again
         self._last_parent = self._last_texts = None  # the newest of them
         self._forked = False
         self._pipe_lock = threading.Lock()
@@ -196,9 +198,9 @@ class Stream(OutStream):
         self._drain_pipe()
         if threading.current_thread().name == CONTROL_THREAD_NAME:
             # Must stay able to take an interrupt, however slow the reader is.
-            self.pub_thread.schedule(self._flush)
+            self._queue_flush()
         else:
-            super().flush()
+            self._flush_and_wait()
 
     def _append(self, text):
         parent = self._parent_header.get(None) or self._parent_header_global
@@ -208,30 +210,59 @@ class Stream(OutStream):
                 self._pieces.append((parent, self._last_texts))
             self._last_texts.append(text)
             self._size += len(text)
+            self._written += 1
 
-    def _take(self):
+    def _take(self, limit=None):
+        """Take out all, or the texts up to the one with this number."""
         with self._buffer_lock:
-            pieces, self._pieces, self._size = self._pieces, [], 0
-            self._last_parent = None
-        return pieces
+            if limit is None or limit >= self._written:
+                pieces, self._pieces, self._size = self._pieces, [], 0
+                self._last_parent = None
+                self._taken = self._written
+                return pieces
+            pieces = []
+            while self._taken < limit:
+                parent, texts = self._pieces[0]
+                taken = texts[: limit - self._taken]
+                del texts[: len(taken)]
+                if not texts:
+                    self._pieces.pop(0)
+                self._taken += len(taken)
+                self._size -= sum(map(len, taken))
+                pieces.append((parent, taken))
+            return pieces
 
-    # Sending. Everything that goes out on iopub passes through one queue of the iopub thread; a flush
-    # that sends all at once from its place in that queue keeps the order with all else.
+    # Sending. Everything that goes out on iopub passes through one queue of the iopub thread. A flush
+    # sends from its place in that queue what was written until it was put there, and nothing newer:
+    # so the order with all else is kept.
 
     def _send_soon(self):
         if self._size >= self.HIGH_WATER:
-            super().flush()
+            self._flush_and_wait()
         elif not self._flush_pending:
             self._flush_pending = True
             self.pub_thread.schedule(self._start_timer)
 
     def _start_timer(self):
-        self._io_loop.call_later(self.flush_interval, self.pub_thread.schedule, self._flush)
+        self._io_loop.call_later(self.flush_interval, self._queue_flush)
 
-    def _flush(self):
-        self._flush_pending = False
+    def _queue_flush(self):
+        self._flush_pending = False  # what is written from here on needs another one
+        self.pub_thread.schedule(partial(self._flush, self._written))
+
+    def _flush_and_wait(self):
+        thread = self.pub_thread and self.pub_thread.thread
+        if not thread or not thread.is_alive() or thread is threading.current_thread():
+            self._flush()
+            return
+        self._queue_flush()
+        done = threading.Event()
+        self.pub_thread.schedule(done.set)
+        done.wait()
+
+    def _flush(self, limit=None):
         writes = 0
-        for parent, texts in self._take():
+        for parent, texts in self._take(limit):
             writes += len(texts)
             text = "".join(texts)
             chunk = STREAM_CHUNK_BYTES if text.isascii() else STREAM_CHUNK_BYTES // 4

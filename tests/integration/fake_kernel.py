@@ -330,8 +330,24 @@ class FakeKernel:
     def fake_garbage_json(self, request):
         parent = json.dumps(request.header).encode()
         header = json.dumps(self.header("stream")).encode()
-        for rubbish in (b"", b"{", b"]", b"nonsense", b"\xff\xfe", b'{"a":}', b"[1,2", b'"', b"{}" * 1000, b"null", b"7"):
-            for parts in ([rubbish, parent, b"{}", b"{}"], [header, rubbish, b"{}", b"{}"], [header, parent, rubbish, rubbish]):
+        for rubbish in (
+            b"",
+            b"{",
+            b"]",
+            b"nonsense",
+            b"\xff\xfe",
+            b'{"a":}',
+            b"[1,2",
+            b'"',
+            b"{}" * 1000,
+            b"null",
+            b"7",
+        ):
+            for parts in (
+                [rubbish, parent, b"{}", b"{}"],
+                [header, rubbish, b"{}", b"{}"],
+                [header, parent, rubbish, rubbish],
+            ):
                 self.iopub.send_multipart([b"stream", DELIMITER, *self.signed(parts)])
                 self.shell.send_multipart([*request.identity, DELIMITER, *self.signed(parts)])
         self.iopub.send_multipart([b"only one frame"])
@@ -353,7 +369,16 @@ class FakeKernel:
         self.end_with_output(request)
 
     def fake_wrong_types(self, request):
-        kinds = ("stream", "display_data", "execute_result", "update_display_data", "clear_output", "error", "status", "execute_input")
+        kinds = (
+            "stream",
+            "display_data",
+            "execute_result",
+            "update_display_data",
+            "clear_output",
+            "error",
+            "status",
+            "execute_input",
+        )
         members = (
             "name text data metadata transient display_id wait ename evalue traceback execution_state execution_count code"
         ).split()
@@ -361,7 +386,9 @@ class FakeKernel:
             for kind in kinds:
                 self.publish(kind, {member: value for member in members if member != "wait"}, request.header)
                 self.publish(kind, value, request.header)
-        self.publish("display_data", {"data": {"text/plain": ["a", "b", "c"], "image/png": 7, "": None}}, request.header)
+        self.publish(
+            "display_data", {"data": {"text/plain": ["a", "b", "c"], "image/png": 7, "": None}}, request.header
+        )
         self.stdout(request, "output")
         self.execute_reply(request, {"status": 7, "execution_count": "many", "ename": [], "evalue": {}, "traceback": 5})
         self.status(request, "idle")

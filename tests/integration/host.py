@@ -119,8 +119,9 @@ def alive(pid):
 
 
 def within(kind, name):
-    """The processes in a namespace; `name` is what /proc/PID/ns/KIND says."""
-    return [process for process in processes() if process.namespace(kind) == name]
+    """Those below us that are in a namespace; `name` is what /proc/PID/ns/KIND says. Names are used again, so that an
+    old one may well be that of somebody else's namespace."""
+    return [process for process in descendants(os.getpid()) if process.namespace(kind) == name]
 
 
 # --- mounts, cgroups, files ------------------------------------------------------------------------------------------

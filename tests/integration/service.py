@@ -228,7 +228,9 @@ class Service:
         return [p for p in host.processes() if p.program == name and p.in_cgroup(self.tree)]
 
     def keeper(self):
-        [process] = self.programs("husk-keeper")
+        """The keeper, not one of its children that has not become something else yet."""
+        anchor = self.anchor().pid
+        [process] = [p for p in self.programs("husk-keeper") if p.parent == anchor]
         return process
 
     def anchor(self, outside=False):
