@@ -233,7 +233,7 @@ static int unix_open(const char *path, int type, bool listening)
     if (listening)
         r = bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, SOMAXCONN) < 0;
     else
-        r = connect(fd, (struct sockaddr *)&address, sizeof address) < 0;
+        r = TEMP_FAILURE_RETRY(connect(fd, (struct sockaddr *)&address, sizeof address)) < 0;
     if (r)
         return -errno;
     return TAKE_DESCRIPTOR(fd);

@@ -8,7 +8,7 @@
 
 enum {
     READ_STEP = 64 * 1024,
-    KEPT_CAPACITY = 1024 * 1024 /* an empty buffer of more is given back */
+    KEPT_CAPACITY = 16 * 1024 /* an empty buffer of more is given back */
 };
 
 _Static_assert(sizeof(struct frame_header) == 16, "the header is sent as it is");

@@ -1,5 +1,5 @@
 /* Framed messages over a stream socket: a 16-byte header, then `length` bytes of payload. Used
- * between huskd and the shims. The reader checks version, type range and length before it takes
+ * between huskd and the shims. The reader checks version and length before it takes
  * memory for a payload. */
 #pragma once
 

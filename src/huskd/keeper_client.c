@@ -48,22 +48,24 @@ static void connection_lost(struct keeper_client *client, const char *reason);
 /* --- hello, blocking ----------------------------------------------------------------------------
  */
 
+/* News of sandboxes that ended may come before the answer; who starts asks for the list afterwards. */
 static int receive_hello(int fd, struct keeper_message *answer, struct failure *why)
 {
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    int ready = poll(&wait, 1, HELLO_MS);
-    if (ready < 0)
-        return fail(why, errno, "wait for the keeper");
-    if (ready == 0)
-        return fail_plain(why, ETIMEDOUT, "the keeper is there but does not answer");
-    ssize_t got = recv(fd, answer, sizeof *answer, 0);
-    if (got < 0)
-        return fail(why, errno, "receive from the keeper");
-    if (got != sizeof *answer || answer->type != KEEPER_HELLO ||
-        answer->version != KEEPER_PROTOCOL_VERSION)
-        return fail_plain(why, EPROTO,
-                          "the keeper that is running speaks another version of Husk. Stop its "
-                          "sandboxes with the huskd it came with, then start again");
+    do {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, HELLO_MS);
+        if (ready < 0)
+            return fail(why, errno, "wait for the keeper");
+        if (ready == 0)
+            return fail_plain(why, ETIMEDOUT, "the keeper is there but does not answer");
+        ssize_t got = recv(fd, answer, sizeof *answer, 0);
+        if (got < 0)
+            return fail(why, errno, "receive from the keeper");
+        if (got != sizeof *answer || answer->version != KEEPER_PROTOCOL_VERSION)
+            return fail_plain(why, EPROTO,
+                              "the keeper that is running speaks another version of Husk. Stop its "
+                              "sandboxes with the huskd it came with, then start again");
+    } while (answer->type != KEEPER_HELLO);
     answer->text[KEEPER_TEXT_SIZE - 1] = '\0';
     return 0;
 }

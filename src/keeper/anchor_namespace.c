@@ -18,6 +18,25 @@
 #include "base/fdio.h"
 #include "base/text.h"
 
+/* The next "owner:first:count"; lines that are something else are passed over. */
+static bool next_range(FILE *lines, char owner[NAMESPACE_OWNER_SIZE], struct id_range *range)
+{
+    _cleanup_free_ char *line = NULL;
+    size_t size = 0;
+    while (lines && getline(&line, &size, lines) >= 0) {
+        uint64_t first, count;
+        line[strcspn(line, "\n")] = '\0';
+        char *rest = line, *name = strsep(&rest, ":"), *begin = strsep(&rest, ":");
+        if (!rest || format_text(owner, NAMESPACE_OWNER_SIZE, "%s", name) < 0 ||
+            parse_u64(begin, 0, UINT32_MAX, &first) < 0 ||
+            parse_u64(rest, 0, UINT32_MAX, &count) < 0)
+            continue;
+        *range = (struct id_range){.first = (unsigned)first, .count = (unsigned)count};
+        return true;
+    }
+    return false;
+}
+
 int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret,
                               struct failure *why)
 {
@@ -29,8 +48,7 @@ int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret
     char owner[NAMESPACE_OWNER_SIZE];
     struct id_range range;
     bool found = false;
-    while (lines && !found &&
-           fscanf(lines, " %63[^:]:%u:%u", owner, &range.first, &range.count) == 3)
+    while (!found && next_range(lines, owner, &range))
         found = (strcmp(owner, name) == 0 || strcmp(owner, number) == 0) &&
                 range.count >= NAMESPACE_IDS - 1;
     if (lines)
@@ -50,8 +68,7 @@ bool namespace_ids_are_lent(const char *file, unsigned id_base, char owner[NAMES
     FILE *lines = fopen(file, "re");
     struct id_range range;
     bool found = false;
-    while (lines && !found &&
-           fscanf(lines, " %63[^:]:%u:%u", owner, &range.first, &range.count) == 3)
+    while (!found && next_range(lines, owner, &range))
         found =
             range.first < id_base + NAMESPACE_IDS && id_base < (uint64_t)range.first + range.count;
     if (lines)

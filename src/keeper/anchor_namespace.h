@@ -21,7 +21,7 @@ struct id_range {
     unsigned count;
 };
 
-/* What of /etc/subuid or /etc/subgid (`file`) belongs to this user, by name or number. -ENOENT with
+/* What of /etc/subuid or /etc/subgid (`file`) belongs to this user, by name or number. -EPERM with
  * what to do. */
 int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret,
                               struct failure *why);

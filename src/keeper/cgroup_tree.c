@@ -3,18 +3,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/buffer.h"
 #include "base/fdio.h"
 #include "base/text.h"
 
 enum {
     REMOVE_TRIES = 200,
     REMOVE_PAUSE_MS = 10,
-    LARGEST_PROCS_FILE = 64 * 1024
+    LARGEST_PROCS_FILE = 64 * 1024,
+    LARGEST_MOUNT_LINE = 8 * 1024 /* what is longer is cut, and is no cgroup */
 };
 
 static const char *const controller_names[CONTROLLER_COUNT] = {"memory", "cpu", "pids", "cpuacct"};
@@ -35,17 +38,18 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* "/run/husk" → "husk-run-husk": two services on one machine never share a tree. */
+/* "/run/husk" → "husk-run-husk"; a '-' becomes "--", so that two services never share a tree. */
 static int tree_name(const char *state_dir, char *name, size_t size)
 {
-    int r = format_text(name, size, "husk%s%s", state_dir[0] == '/' ? "" : "-", state_dir);
+    _cleanup_buffer_ struct buffer text = BUFFER_LIMITED(size - 1);
+    int r = buffer_append_text(&text, "husk");
+    if (r >= 0 && state_dir[0] != '/')
+        r = buffer_append_text(&text, "-");
+    for (const char *p = state_dir; r >= 0 && *p; p++)
+        r = buffer_append_text(&text, *p == '/' ? "-" : *p == '-' ? "--" : (char[]){*p, '\0'});
     if (r < 0)
-        return r;
-    for (char *p = name; *p; p++) {
-        if (*p == '/')
-            *p = '-';
-    }
-    return 0;
+        return -ENAMETOOLONG;
+    return format_text(name, size, "%s", buffer_text(&text));
 }
 
 static int add_hierarchy(struct cgroup_tree *tree, const char *mount_point, const char *below,
@@ -73,7 +77,8 @@ int cgroup_own_path(char *path, size_t size, struct failure *why)
                           "as root, or with --no-limits");
     line = strchr(line, '/');
     line[strcspn(line, "\n")] = '\0';
-    return format_text(path, size, "%s", strcmp(line, "/") == 0 ? "" : line);
+    int r = format_text(path, size, "%s", strcmp(line, "/") == 0 ? "" : line);
+    return r < 0 ? fail(why, r, "cgroup %s", line) : 0;
 }
 
 /* What one line of /proc/self/mounts offers: the controllers of a v1 hierarchy. */
@@ -118,20 +123,20 @@ static int take_v2_mount(struct cgroup_tree *tree, const char *mount_point, cons
  * only. */
 static int take_mounts(struct cgroup_tree *tree, const char *name, const char *below)
 {
-    FILE *mounts = fopen("/proc/self/mounts", "re");
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
     if (!mounts)
         return -errno;
     char v2_mount[PATH_MAX / 4] = "";
-    char mount_point[PATH_MAX / 4], type[64], options[512];
+    char line[LARGEST_MOUNT_LINE];
+    struct mntent entry;
     int r = 0;
-    while (r >= 0 &&
-           fscanf(mounts, "%*s %1023s %63s %511s %*d %*d\n", mount_point, type, options) == 3) {
-        if (strcmp(type, "cgroup2") == 0)
-            memcpy(v2_mount, mount_point, sizeof v2_mount);
-        else if (strcmp(type, "cgroup") == 0 && !below)
-            r = take_v1_mount(tree, mount_point, options, name);
+    while (r >= 0 && getmntent_r(mounts, &entry, line, sizeof line)) {
+        if (strcmp(entry.mnt_type, "cgroup2") == 0 && !v2_mount[0])
+            r = format_text(v2_mount, sizeof v2_mount, "%s", entry.mnt_dir);
+        else if (strcmp(entry.mnt_type, "cgroup") == 0 && !below)
+            r = take_v1_mount(tree, entry.mnt_dir, entry.mnt_opts, name);
     }
-    (void)fclose(mounts);
+    (void)endmntent(mounts);
     if (r >= 0 && v2_mount[0])
         r = take_v2_mount(tree, v2_mount, below ? below : "", name);
     return r;

@@ -52,7 +52,7 @@ static const char *const allowed[] = {
     "setfsuid", "setgid", "setgroups", "setitimer", "setpgid", "setpriority", "setregid",
     "setresgid", "setresuid", "setreuid", "setrlimit", "setsid", "setsockopt", "setuid",
     "setxattr", "shmat", "shmctl", "shmdt", "shmget", "shutdown", "sigaltstack", "signalfd",
-    "signalfd4", "socketpair", "splice", "stat", "statfs", "statx", "symlink", "symlinkat",
+    "signalfd4", "splice", "stat", "statfs", "statx", "symlink", "symlinkat",
     "sync", "sync_file_range", "syncfs", "sysinfo", "tee", "tgkill", "time", "timer_create",
     "timer_delete", "timer_getoverrun", "timer_gettime", "timer_settime", "timerfd_create",
     "timerfd_gettime", "timerfd_settime", "times", "tkill", "truncate", "umask", "uname",
@@ -76,13 +76,14 @@ static const char *const refused[] = {
     "userfaultfd", "ustat", "vhangup", "vm86", "vm86old"};
 /* clang-format on */
 
-/* In front of libseccomp's program, which cannot say "all but these two, whatever the upper half of
+/* In front of libseccomp's program, which cannot say "all but these, whatever the upper half of
  * the argument": no input may be pushed into a terminal that somebody else reads. */
 static const struct sock_filter terminal_rules[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 4),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 5),
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* little endian */
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSETD, 1, 0), /* would load line disciplines */
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 };
@@ -109,10 +110,20 @@ static int add_names(scmp_filter_ctx context, const char *const *names, size_t c
  * gets the default, and glibc falls back to clone. */
 static int add_clone(scmp_filter_ctx context)
 {
-    const scmp_datum_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
-                                    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-    return seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-                            SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
+    static const scmp_datum_t namespaces[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+                                              CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
+                                              CLONE_NEWNET};
+    scmp_datum_t all = 0;
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < ARRAY_LENGTH(namespaces); i++) {
+        all |= namespaces[i];
+        r = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                             SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+    }
+    if (r >= 0)
+        r = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                             SCMP_A0(SCMP_CMP_MASKED_EQ, all, 0));
+    return r;
 }
 
 /* Families that reach nothing but this machine's kernel are refused. For netlink the refusal must read EOPNOTSUPP: libzmq lists
@@ -129,6 +140,13 @@ static int add_socket(scmp_filter_ctx context)
     if (r >= 0)
         r = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
                              SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
+    /* socketpair makes sockets of any family too, before it finds that the family has no pairs */
+    if (r >= 0)
+        r = seccomp_rule_add(context, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
+                             SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+    if (r >= 0)
+        r = seccomp_rule_add(context, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socketpair), 1,
+                             SCMP_A0(SCMP_CMP_NE, AF_UNIX));
     return r;
 }
 

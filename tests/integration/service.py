@@ -221,7 +221,7 @@ class Service:
     @property
     def tree(self):
         """The name of its cgroup in every hierarchy: it is made from the state directory."""
-        return "husk" + str(self.state).replace("/", "-")
+        return "husk" + str(self.state).replace("-", "--").replace("/", "-")
 
     def programs(self, name):
         """The processes of this service that run one of our programs."""

@@ -176,8 +176,12 @@ def test_interrupt_when_nothing_runs(sandbox):
 
 
 def test_interrupt_of_the_stubborn(sandbox):
+    def used():
+        return sandbox.info()["usage"]["cpu_seconds"]
+
+    before = used()
     running = later(sandbox.execute, STUBBORN)
-    sandbox.until_state("busy")
+    host.until(lambda: used() > before + 0.3, 20, "the loop to spin")
     assert sandbox.post("interrupt").status_code == 200
     answer = running.result(30)
     assert answer["status"] in ("interrupted", "died") and answer["state_lost"] is True

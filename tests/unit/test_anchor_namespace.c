@@ -72,6 +72,14 @@ static void ranges_are_found_by_name_and_by_number(void **state _unused_)
         {"root:100000:1000000\n", 100000},
         {"root:100000:65534\n", 0},
         {"root:100000:1\nroot:300000:65536\n", 300000},
+        /* lines that are something else do not hide the next */
+        {"# comment\nroot:100000:65536\n", 100000},
+        {"broken\nbroken:1\nbroken:x:y\n:::\nroot:100000:65536\n", 100000},
+        {"other:1:2:3\nroot:100000:65536\n", 100000},
+        {"a-name-of-more-than-sixty-three-bytes-which-is-more-than-any-program-makes:1:65536\n"
+         "root:100000:65536\n",
+         100000},
+        {"root:-1:65536\nroot:1:4294967296\nroot:99999999999:65536\nroot:100000:65536\n", 100000},
         {"roo:100000:65536\nroott:100000:65536\n00:100000:65536\n", 0},
         {"", 0},
         {"root\n", 0},
@@ -117,6 +125,7 @@ static void ids_that_are_lent_are_noticed(void **state _unused_)
         {"someone:365535:1\n", "someone"},
         {"someone:310000:1\n", "someone"},  /* within */
         {"someone:1:1000000\n", "someone"}, /* around */
+        {"# comment\nbroken:1\nsomeone:300000:65536\n", "someone"},
         {"someone:1:4294967295\n", "someone"},
         {"someone:4294901760:65536\n", NULL}, /* up to the very last id */
     };

@@ -166,6 +166,41 @@ static void a_user_has_the_delegated_subtree_of_v2_only(void **state _unused_)
     assert_int_equal(in_child(delegated, NULL), 0);
 }
 
+static void crowded_machine(void *user)
+{
+    const struct machine *machine = user;
+    struct cgroup_tree tree = find(machine, NULL);
+    expect_hierarchy(&tree, CONTROLLER_MEMORY, "/proc/v1/memory", false);
+    expect_hierarchy(&tree, CONTROLLER_CPU, "/proc/v1/cpu", false);
+    expect_hierarchy(&tree, CONTROLLER_PIDS, "/proc/v2", true);
+}
+
+/* Container engines have mounts with long options; a cgroup may come right behind one. */
+static void long_lines_hide_nothing(void **state _unused_)
+{
+    static const size_t lengths[] = {400, 511, 512, 513, 4000, 20000};
+    for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
+        static char options[20001], mounts[65536];
+        memset(options, 'o', sizeof options);
+        options[lengths[i]] = '\0';
+        (void)snprintf(mounts, sizeof mounts,
+                       "overlay / overlay %s 0 0\n" V1_MEMORY "overlay /x overlay %s 0 0\n" V1_CPU
+                       "overlay /y overlay %s 0 0\n" V2,
+                       options, options, options);
+        print_message("options of %zu bytes\n", lengths[i]);
+        struct machine machine = {.mounts = mounts, .controllers = "pids\n"};
+        assert_int_equal(in_child(crowded_machine, &machine), 0);
+    }
+}
+
+static void other_mounts_of_v2_do_not_matter(void **state _unused_)
+{
+    struct machine machine = {.mounts =
+                                  V1_MEMORY V1_CPU V2 "cgroup2 /proc/elsewhere cgroup2 rw 0 0\n",
+                              .controllers = "pids\n"};
+    assert_int_equal(in_child(crowded_machine, &machine), 0);
+}
+
 /* --- not finding ----------------------------------------------------------------------------- */
 
 struct lack {
@@ -231,6 +266,7 @@ static void names(void *user _unused_)
     } cases[] = {{"/run/husk", "/proc/v1/memory/husk-run-husk"},
                  {"/", "/proc/v1/memory/husk-"},
                  {"relative/dir", "/proc/v1/memory/husk-relative-dir"},
+                 {"/run/a-b", "/proc/v1/memory/husk-run-a--b"},
                  {"/tmp/x.y/_z", "/proc/v1/memory/husk-tmp-x.y-_z"}};
     become(&(struct machine){V1_MEMORY V1_CPU V1_PIDS});
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -269,6 +305,7 @@ static void look_at_own(void *user)
     become(&(struct machine){.mounts = "", .cgroup = own->file});
     int r = cgroup_own_path(path, sizeof path, &why);
     child_check(r == own->result);
+    child_check(why.code == -r && (r == 0 || why.text[0]));
     if (r == 0)
         child_check(strcmp(path, own->path) == 0);
 }
@@ -379,6 +416,8 @@ int main(void)
         cmocka_unit_test(v2_has_one_hierarchy_for_all),
         cmocka_unit_test(on_hybrid_machines_v1_comes_first),
         cmocka_unit_test(a_user_has_the_delegated_subtree_of_v2_only),
+        cmocka_unit_test(long_lines_hide_nothing),
+        cmocka_unit_test(other_mounts_of_v2_do_not_matter),
         cmocka_unit_test(a_missing_controller_is_named_with_what_to_do),
         cmocka_unit_test(a_machine_without_proc_is_an_error),
         cmocka_unit_test(the_tree_is_named_after_the_state_directory),
