@@ -150,11 +150,15 @@ def cgroups_with(text):
 
 def files(first_id):
     """What lies around in the places for temporary files and is ours by its name or by its owner, an id of the service.
-    Other tests may run at the same time."""
+    Other tests and other services, each with a state directory of its own, may run at the same time."""
     found = set()
     for folder in ("/tmp", "/var/tmp", "/run", "/dev/shm"):
-        for entry in os.scandir(folder):
-            ours = first_id <= entry.stat(follow_symlinks=False).st_uid < first_id + 65536
-            if ours or entry.name.startswith("husk-") and not entry.name.startswith(("husk-unit-", "husk-test-")):
-                found.add(entry.path)
+        for path in Path(folder).iterdir():
+            try:
+                ours = path.name.startswith("husk-") or first_id <= path.lstat().st_uid < first_id + 65536
+            except FileNotFoundError:
+                continue
+            others = path.name.startswith(("husk-unit-", "husk-test-")) or (path / "anchor.lock").exists()
+            if ours and not others:
+                found.add(str(path))
     return found

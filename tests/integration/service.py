@@ -1,6 +1,7 @@
 """The service under test, and a small client for it."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -86,6 +87,7 @@ class Service:
         self.environment = {"PATH": os.environ["PATH"], "CANARY": "of-the-host", **(environment or {})}
         self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
         self.user = user
+        self.location = PROGRAMS
         self.process = None
         if config is not None:
             path = self.folder / "husk.conf"
@@ -94,9 +96,16 @@ class Service:
 
     # --- life ---
 
+    def move_programs(self, folder):
+        """Run copies of them: not every user can go where they were built, and huskd must not care."""
+        folder.mkdir(exist_ok=True)
+        for name in ("huskd", "husk-anchor", "husk-keeper", "husk-shim", "husk-init"):
+            shutil.copy2(PROGRAMS / name, folder / name)
+        self.location = folder
+
     def command(self, *arguments):
         return [
-            str(PROGRAMS / "huskd"),
+            str(self.location / "huskd"),
             "--state", str(self.state),
             "--image", str(self.image),
             "--listen", self.listen,

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import socket
 import stat
 import subprocess
@@ -261,6 +260,7 @@ def started_by(private):
     def make(user, *arguments):
         made.append(user)
         service = private(*arguments)
+        service.move_programs(service.folder / "programs")
         os.chown(service.folder, user.uid, user.gid)
         service.user = {"user": user.uid, "group": user.gid, "extra_groups": []}
         service.environment |= {"USER": user.name, "HOME": "/nonexistent"}
@@ -298,11 +298,8 @@ def test_user_with_subordinate_ids(started_by, harness):
 
 def test_programs_can_be_anywhere(private, folder):
     """huskd finds the others beside itself, not in the current directory."""
-    for name in ("huskd", "husk-anchor", "husk-keeper", "husk-shim", "husk-init"):
-        shutil.copy2(PROGRAMS / name, folder / name)
     service: Service = private()
-    original = service.command
-    service.command = lambda *arguments: [str(folder / "huskd"), *original(*arguments)[1:]]
+    service.move_programs(folder)
     service.start()
     sandbox = service.create()
     assert sandbox.works()
