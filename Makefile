@@ -121,7 +121,7 @@ $(BUILD)/venv/.ready: tests/requirements.txt
 
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready
-	@HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(SUDO) tests/run.sh "$(UNIT)" $(ARGS)
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)

@@ -72,8 +72,13 @@ static void report(uint32_t type, uint64_t tag, int value, int descriptor)
         rights->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
     }
-    /* The shim is gone if this fails: the container has no further use. */
-    if (sendmsg(INIT_SOCKET_FD, &header, MSG_NOSIGNAL) < 0)
+    if (sendmsg(INIT_SOCKET_FD, &header, MSG_NOSIGNAL) >= 0)
+        return;
+    /* The sandbox may have used up what its id may have in flight; the shim can do without the descriptor. If that is not it, the
+     * shim is gone, and the container of no further use. */
+    header.msg_control = NULL;
+    header.msg_controllen = 0;
+    if (errno != ETOOMANYREFS || sendmsg(INIT_SOCKET_FD, &header, MSG_NOSIGNAL) < 0)
         _exit(1);
 }
 

@@ -21,7 +21,7 @@ for program in "${unit[@]}"; do
 done
 
 report=$(mktemp)
-"$build/venv/bin/python" -m pytest -q --junitxml="$report" tests/integration "$@"
+"$build/venv/bin/python" -B -m pytest -q --junitxml="$report" tests/integration "$@"
 status=$?
 read -r more_passed more_failed < <("$build/venv/bin/python" - "$report" <<'PYTHON'
 import sys, xml.etree.ElementTree as tree

@@ -17,6 +17,7 @@ struct confinement {
     uid_t uid;               /* as seen in the process's user namespace; the gid is the same */
     int filter_fd;           /* memfd with the seccomp program: an array of struct sock_filter */
     int status_fd;           /* /proc/self/status, opened in the process's own user namespace */
+    unsigned processes;      /* RLIMIT_NPROC, threads counted; 0: none, as the cgroup limits them */
     size_t memory_bytes;     /* RLIMIT_DATA; 0: none */
     int score_adjustment_fd; /* /proc/self/oom_score_adj for writing; -1: leave it */
 };

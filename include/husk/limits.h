@@ -39,9 +39,11 @@ enum {
     MAX_TOMBSTONES = 4096,           /* closed sandboxes that still answer 410 */
     MAX_RECORD_BYTES = 128 * KIB,    /* huskd's note of a sandbox, kept by its shim */
     MAX_KERNEL_INFO_BYTES = 4 * KIB, /* what a shim tells about its kernel */
-    START_SECONDS = 60,              /* from the container to a kernel that answers */
-    ADOPT_SECONDS = 15,              /* for a shim that was there before huskd to say who it is */
-    DISK_BYTES_PER_INODE = 4 * KIB,  /* a disk of 1 GiB has 262,144 inodes */
+    SHIM_PATIENCE_SECONDS =
+        30,             /* beyond what a call may take: then the shim hangs, and its sandbox ends */
+    START_SECONDS = 60, /* from the container to a kernel that answers */
+    ADOPT_SECONDS = 15, /* for a shim that was there before huskd to say who it is */
+    DISK_BYTES_PER_INODE = 4 * KIB, /* a disk of 1 GiB has 262,144 inodes */
 
     /* Executions, in the shim */
     MAX_QUEUED_EXECUTIONS = 16,
@@ -64,6 +66,7 @@ enum {
     WIRE_RECEIVE_QUEUE =
         8, /* messages that libzmq may hold for a channel, each as large as the above */
     MAX_JSON_VALUES = 1024 * 1024, /* in one message: each costs some forty bytes when parsed */
+    MAX_SHIM_THREADS = 16,         /* libzmq has two */
     SHIM_MEMORY_BYTES = 384 * MIB,
 
     /* Between the programs */

@@ -16,18 +16,22 @@
 
 #define LEAST_TIMEOUT 0.001
 
+enum {
+    PATIENCE_MS = SHIM_PATIENCE_SECONDS * 1000,
+    RESTART_PATIENCE_MS = 3 * START_SECONDS * 1000 + PATIENCE_MS /* three attempts */
+};
+
 static void cancel_call(struct request *request)
 {
     sandbox_forget_call(request->sandbox, request->tag);
 }
 
 /* Send it to the shim and wait. */
-static void call(struct request *request, enum shim_type type, const char *payload,
-                 shim_callback callback)
+static void call(struct request *request, enum shim_type type, struct shim_request message)
 {
     struct problem problem;
-    struct shim_request message = {
-        .payload = payload, .length = strlen(payload), .callback = callback, .user = request};
+    message.length = strlen(message.payload);
+    message.user = request;
     if (sandbox_call(request->sandbox, type, &message, &request->tag) == 0) {
         request_wait(request, cancel_call);
         return;
@@ -147,7 +151,10 @@ void route_execute(struct request *request)
         answer_problem(request, &problem);
         return;
     }
-    call(request, SHIM_EXECUTE, message, executed);
+    call(request, SHIM_EXECUTE,
+         (struct shim_request){.payload = message,
+                               .callback = executed,
+                               .patience_ms = (uint64_t)(code.timeout * 1000) + PATIENCE_MS});
 }
 
 /* --- interrupt and restart ---------------------------------------------------------------------- */
@@ -164,11 +171,14 @@ static void done(const struct shim_answer *answer, void *user)
 void route_interrupt(struct request *request)
 {
     if (request_find_sandbox(request))
-        call(request, SHIM_INTERRUPT, "", done);
+        call(request, SHIM_INTERRUPT,
+             (struct shim_request){.payload = "", .callback = done, .patience_ms = PATIENCE_MS});
 }
 
 void route_restart(struct request *request)
 {
     if (request_find_sandbox(request))
-        call(request, SHIM_RESTART, "", done);
+        call(request, SHIM_RESTART,
+             (struct shim_request){
+                 .payload = "", .callback = done, .patience_ms = RESTART_PATIENCE_MS});
 }

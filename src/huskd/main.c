@@ -213,9 +213,9 @@ static int prepare(struct program *program, struct failure *why)
     if (r == 0)
         r = program->listen_fd = listen_address_open(&program->address, why);
     if (r >= 0)
-        r = state_directory_make(config->state, why);
+        r = state_directory_make(config->state, (uid_t)config->id_base, why);
     if (r >= 0)
-        r = program->lock_fd = state_directory_lock(config->state, why);
+        r = program->lock_fd = state_directory_lock(config->state, (uid_t)config->id_base, why);
     if (r >= 0)
         r = find_keeper(program, why);
     if (r < 0 && program->lock_fd >= 0)

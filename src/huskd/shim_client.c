@@ -24,9 +24,11 @@ struct call {
     enum shim_type type;
     shim_callback callback;
     void *user;
+    struct timer *overdue;
 };
 
 struct shim_client {
+    struct loop *loop;
     struct shim_events events;
     struct frame_stream stream;
     struct source *source;
@@ -39,6 +41,19 @@ struct shim_client {
 /* --- calls --------------------------------------------------------------------------------------
  */
 
+static void free_call(struct call *call)
+{
+    timer_remove(call->overdue);
+    free(call);
+}
+
+/* A shim ends every call by itself, so this one hangs: whoever waits must not. */
+static void call_overdue(struct timer *timer _unused_, void *user)
+{
+    struct shim_client *client = user;
+    client->events.lost("its shim does not answer", client->events.user);
+}
+
 static void finish_call(struct shim_client *client, uint64_t tag, const struct shim_answer *answer)
 {
     for (struct call **at = &client->calls; *at; at = &(*at)->next) {
@@ -47,7 +62,7 @@ static void finish_call(struct shim_client *client, uint64_t tag, const struct s
         struct call *call = *at;
         *at = call->next;
         call->callback(answer, call->user);
-        free(call);
+        free_call(call);
         return;
     }
 }
@@ -89,7 +104,9 @@ int shim_client_call(struct shim_client *client, enum shim_type type,
                           .tag = tag,
                           .type = type,
                           .callback = request->callback,
-                          .user = request->user};
+                          .user = request->user,
+                          .overdue = timer_add(client->loop, call_overdue, client)};
+    timer_arm(call->overdue, request->patience_ms);
     client->calls = call;
     *ret_tag = tag;
     return 0;
@@ -104,7 +121,7 @@ void shim_client_forget(struct shim_client *client, uint64_t tag)
         *at = call->next;
         if (call->type == SHIM_EXECUTE)
             (void)send_frame(client, SHIM_CANCEL, tag, &(struct shim_request){.payload = ""});
-        free(call);
+        free_call(call);
         return;
     }
 }
@@ -280,6 +297,7 @@ int shim_client_connect(struct loop *loop, const char *path, const struct shim_e
     if (fd < 0)
         return fail(why, fd, "connect to %.120s", path);
     struct shim_client *client = must_alloc(sizeof *client);
+    client->loop = loop;
     client->events = *events;
     client->source = source_add(loop, fd, EPOLLIN, readable, client);
     if (!client->source) {

@@ -47,6 +47,7 @@ struct shim_request {
     size_t length;
     shim_callback callback;
     void *user;
+    uint64_t patience_ms; /* well beyond what it may take: after that the shim counts as lost */
 };
 
 /* Any of these may close the client. */

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -25,7 +27,31 @@ static int make_parents(const char *path)
     return 0;
 }
 
-int state_directory_make(const char *path, struct failure *why)
+/* Somebody who may rename a folder on the way could put another in its place while root works in it. */
+static int check_trust(const char *path, uid_t id_base, struct failure *why)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real))
+        return fail(why, errno, "look at %.120s", path);
+    for (size_t length = strlen(real); length > 0; length--) {
+        if (real[length] != '/' && real[length] != '\0')
+            continue;
+        real[length] = '\0';
+        struct stat status;
+        if (stat(real, &status) < 0)
+            return fail(why, errno, "look at %.120s", real);
+        bool ours = status.st_uid == 0 || status.st_uid == geteuid() || status.st_uid == id_base;
+        if (!ours || (status.st_mode & (S_IWGRP | S_IWOTH) && !(status.st_mode & S_ISVTX)))
+            return fail_plain(
+                why, EPERM,
+                "%.100s belongs to another user, or others may write to it, so the state directory "
+                "is not safe there: choose another with --state",
+                real);
+    }
+    return 0;
+}
+
+int state_directory_make(const char *path, uid_t id_base, struct failure *why)
 {
     int r = make_parents(path);
     if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
@@ -38,7 +64,7 @@ int state_directory_make(const char *path, struct failure *why)
     if (r < 0)
         return fail(why, r,
                     "the state directory %.100s cannot be made; choose another with --state", path);
-    return 0;
+    return check_trust(path, id_base, why);
 }
 
 static int already_served(int fd, const char *path, struct failure *why)
@@ -56,9 +82,11 @@ static int already_served(int fd, const char *path, struct failure *why)
  * will find. */
 static int lock_once(const char *path, const char *file, struct failure *why)
 {
-    _cleanup_close_ int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    _cleanup_close_ int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fail(why, errno, "open %.120s", file);
+    /* Whoever can read it can lock it, and keep huskd from starting. */
+    (void)fchmod(fd, 0600);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? already_served(fd, path, why)
                                     : fail(why, errno, "lock %.120s", file);
@@ -71,7 +99,7 @@ static int lock_once(const char *path, const char *file, struct failure *why)
     return TAKE_DESCRIPTOR(fd);
 }
 
-int state_directory_lock(const char *path, struct failure *why)
+int state_directory_lock(const char *path, uid_t id_base, struct failure *why)
 {
     char file[PATH_MAX];
     if (format_text(file, sizeof file, "%s/" LOCK_NAME, path) < 0)
@@ -80,7 +108,7 @@ int state_directory_lock(const char *path, struct failure *why)
         int fd = lock_once(path, file, why);
         if (fd != -EAGAIN)
             return fd;
-        int r = state_directory_make(path, why);
+        int r = state_directory_make(path, id_base, why);
         if (r < 0)
             return r;
     }

@@ -345,10 +345,11 @@ static void remove_state(const struct options *options)
 {
     static const char *const files[] = {KEEPER_SOCKET_NAME, "lock", "anchor.lock"};
     static const char *const directories[] = {SHIM_SOCKET_DIR, "mnt"};
-    int state = open(options->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* P's root owns the directory and could have put a link anywhere in it. */
+    int state = open(options->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (state < 0)
         return;
-    int shims = openat(state, SHIM_SOCKET_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int shims = openat(state, SHIM_SOCKET_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *entries = shims < 0 ? NULL : fdopendir(shims);
     for (struct dirent *entry; entries && (entry = readdir(entries));)
         (void)unlinkat(shims, entry->d_name, 0);
@@ -391,9 +392,15 @@ static int lock_state(const struct options *options, struct failure *why)
 {
     char path[PATH_MAX];
     (void)snprintf(path, sizeof path, "%s/anchor.lock", options->state);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fail(why, errno, "open %s", path);
+    /* Only huskd may read it, and so wait for it: anybody who can read a file can lock it. */
+    gid_t client = options->by_root ? options->id_base + CLIENT_ID : getegid();
+    if (fchown(fd, geteuid(), client) < 0 || fchmod(fd, 0640) < 0) {
+        close(fd);
+        return fail(why, errno, "give %s to huskd", path);
+    }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         close(fd);
         return fail_plain(why, EBUSY,
@@ -410,7 +417,7 @@ static int watch_over(struct anchor *anchor, struct options *options, struct fai
     int r = prepare(options, &tree, why);
     if (r >= 0 && pipe2(go, O_CLOEXEC) < 0)
         r = fail(why, errno, "make a pipe");
-    pid_t child = r < 0 ? r : namespace_fork(why);
+    pid_t child = r < 0 ? r : namespace_fork(options->by_root ? options->id_base : geteuid(), why);
     if (child == 0) {
         close(go[1]);
         _exit(anchor_main(anchor, go[0]));

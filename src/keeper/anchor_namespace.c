@@ -76,13 +76,18 @@ bool namespace_ids_are_lent(const char *file, unsigned id_base, char owner[NAMES
     return found;
 }
 
-pid_t namespace_fork(struct failure *why)
+pid_t namespace_fork(uid_t owner, struct failure *why)
 {
+    uid_t self = geteuid();
+    if (owner != self && seteuid(owner) < 0)
+        return fail(why, errno, "act as uid %u", owner);
     pid_t child = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | SIGCHLD,
                                  NULL, NULL, NULL, NULL);
+    int code = errno;
+    if (child != 0 && owner != self && seteuid(self) < 0)
+        return fail(why, errno, "act as uid %u again", self);
     if (child >= 0)
         return child;
-    int code = errno;
     if (code == EPERM || code == ENOSPC || code == EUSERS)
         return fail_plain(
             why, code,

@@ -29,9 +29,10 @@ int namespace_subordinate_ids(const char *file, uid_t user, struct id_range *ret
 /* Does `file` (/etc/subuid) give some of the ids from `id_base` on to a user, who could then act as the owner of sandboxes? */
 bool namespace_ids_are_lent(const char *file, unsigned id_base, char owner[NAMESPACE_OWNER_SIZE]);
 
-/* Fork into the new namespaces: 0 in the child (pid 1 of P, without ids yet), the pid in the
- * parent, -errno. */
-pid_t namespace_fork(struct failure *why);
+/* Fork into the new namespaces: 0 in the child (pid 1 of P, without ids yet), the pid in the parent, -errno. They belong to
+ * `owner`: what sandboxes use of the kernel's per-user quotas (inotify, message queues, …) is counted as his, and must
+ * not be root's. */
+pid_t namespace_fork(uid_t owner, struct failure *why);
 /* The parent writes the child's id maps. */
 int namespace_write_maps(pid_t child, unsigned id_base, struct failure *why);
 /* The child, once it has its ids: become P's root, private mounts, own /proc. */

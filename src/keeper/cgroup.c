@@ -50,6 +50,9 @@ static int write_setting(const struct cgroup *cgroup, const struct setting *sett
 static int apply_limits(const struct cgroup *cgroup, const struct sandbox_limits *limits,
                         struct failure *why)
 {
+    /* v1 counts what sockets hold apart, and only if it has a limit; v2 counts it as memory. */
+    static const struct setting sockets = {CONTROLLER_MEMORY, "memory.kmem.tcp.limit_in_bytes",
+                                           NULL, .optional = true};
     static const struct setting memory = {CONTROLLER_MEMORY, "memory.limit_in_bytes", "memory.max"};
     static const struct setting memory_swap = {CONTROLLER_MEMORY, "memory.memsw.limit_in_bytes",
                                                NULL, .optional = true};
@@ -62,7 +65,9 @@ static int apply_limits(const struct cgroup *cgroup, const struct sandbox_limits
 
     uint64_t bytes = limits->memory_bytes + limits->disk_bytes;
     uint64_t micros = (uint64_t)limits->cpu_millis * CPU_PERIOD_MICROS / 1000;
-    char memory_text[24], period_text[24], quota_text[24], cpu_text[48], pids_text[24];
+    char sockets_text[24], memory_text[24], period_text[24], quota_text[24], cpu_text[48],
+        pids_text[24];
+    (void)snprintf(sockets_text, sizeof sockets_text, "%" PRIu64, limits->memory_bytes / 4);
     (void)snprintf(memory_text, sizeof memory_text, "%" PRIu64, bytes);
     (void)snprintf(period_text, sizeof period_text, "%d", CPU_PERIOD_MICROS);
     (void)snprintf(quota_text, sizeof quota_text, "%" PRIu64, micros);
@@ -72,8 +77,13 @@ static int apply_limits(const struct cgroup *cgroup, const struct sandbox_limits
     const struct {
         const struct setting *setting;
         const char *text;
-    } lines[] = {{&memory, memory_text}, {&memory_swap, memory_text}, {&swap, "0"},
-                 {&period, period_text}, {&quota, quota_text},        {&cpu, cpu_text},
+    } lines[] = {{&sockets, sockets_text},
+                 {&memory, memory_text},
+                 {&memory_swap, memory_text},
+                 {&swap, "0"},
+                 {&period, period_text},
+                 {&quota, quota_text},
+                 {&cpu, cpu_text},
                  {&pids, pids_text}};
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         int r = write_setting(cgroup, lines[i].setting, lines[i].text, why);

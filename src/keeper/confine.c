@@ -41,7 +41,12 @@ static int set_limit(int resource, rlim_t value, const char *name, struct failur
 
 static int limit_resources(const struct confinement *how, struct failure *why)
 {
-    int r = set_limit(RLIMIT_CORE, 0, "core", why);
+    /* 1, not 0: with 0 a core dump still goes to a handler of the host that core_pattern names. */
+    int r = set_limit(RLIMIT_CORE, 1, "core", why);
+    if (r >= 0)
+        r = set_limit(RLIMIT_MSGQUEUE, 0, "message queues", why);
+    if (r >= 0 && how->processes)
+        r = set_limit(RLIMIT_NPROC, how->processes, "processes", why);
     if (r >= 0)
         r = set_limit(RLIMIT_NOFILE, OPEN_FILES, "open files", why);
     if (r >= 0 && how->memory_bytes)

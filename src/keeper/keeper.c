@@ -19,6 +19,10 @@
 #include "keeper/id_pool.h"
 #include "keeper/shim_start.h"
 
+enum {
+    OVERFLOW_ID = 65534 /* how ids that P does not have appear in it */
+};
+
 /* A request of huskd that waits for its container. */
 struct pending {
     struct pending *next;
@@ -352,6 +356,7 @@ static void accept_client(struct source *source _unused_, uint32_t events _unuse
     bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
     /* Root of the host is not an id of P and shows as the overflow id: it comes before huskd gives
      * up its rights. */
+    known = known && (peer.uid == keeper->host->client || peer.uid == 0 || peer.uid == OVERFLOW_ID);
     if (!known) {
         close(fd);
         return;

@@ -14,11 +14,13 @@
 
 /* What the host's /proc tells about the host, or lets root of the host change. */
 static const char *const hidden_files[] = {
-    "/proc/kcore",        "/proc/keys",       "/proc/key-users",   "/proc/timer_list",
-    "/proc/sched_debug",  "/proc/kmsg",       "/proc/kallsyms",    "/proc/latency_stats",
-    "/proc/config.gz",    "/proc/kpagecount", "/proc/kpageflags",  "/proc/kpagecgroup",
-    "/proc/pagetypeinfo", "/proc/slabinfo",   "/proc/vmallocinfo", "/proc/modules",
-    "/proc/iomem",        "/proc/ioports"};
+    "/proc/cmdline",    "/proc/diskstats",   "/proc/partitions",    "/proc/interrupts",
+    "/proc/softirqs",   "/proc/buddyinfo",   "/proc/mtrr",          "/proc/kcore",
+    "/proc/keys",       "/proc/key-users",   "/proc/timer_list",    "/proc/sched_debug",
+    "/proc/kmsg",       "/proc/kallsyms",    "/proc/latency_stats", "/proc/config.gz",
+    "/proc/kpagecount", "/proc/kpageflags",  "/proc/kpagecgroup",   "/proc/pagetypeinfo",
+    "/proc/slabinfo",   "/proc/vmallocinfo", "/proc/modules",       "/proc/iomem",
+    "/proc/ioports"};
 static const char *const hidden_directories[] = {"/proc/acpi", "/proc/scsi", "/proc/driver",
                                                  "/proc/asound", "/proc/pressure"};
 static const char *const read_only[] = {"/proc/bus",           "/proc/fs", "/proc/irq", "/proc/sys",
@@ -114,7 +116,7 @@ static int make_dev(const char *base, const char *root, struct failure *why)
     if (mkdir(path, 0755) < 0)
         return fail(why, errno, "make %s", path);
     r = attach("devpts", path, "devpts", MS_NOSUID | MS_NOEXEC,
-               "newinstance,ptmxmode=0666,mode=0620", why);
+               "newinstance,ptmxmode=0666,mode=0620,max=64", why);
     if (r < 0)
         return r;
     (void)snprintf(path, sizeof path, "%s/dev/shm", root);

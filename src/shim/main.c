@@ -81,6 +81,7 @@ static int leave_host(uid_t uid, struct failure *why)
         .uid = uid,
         .filter_fd = SHIM_FILTER_FD,
         .status_fd = SHIM_STATUS_FD,
+        .processes = MAX_SHIM_THREADS,
         .memory_bytes = MEMORY_LIMIT,
         .score_adjustment_fd = -1,
     };

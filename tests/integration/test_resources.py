@@ -1,6 +1,8 @@
 """Code that wants more than its sandbox has: memory, processes, disk; or that spoils what the sandbox is made of. The
 service and the neighbours must not notice, and the sandbox must work again."""
 
+import ctypes
+import os
 import time
 
 import pytest
@@ -25,6 +27,46 @@ def test_memory_of_a_subprocess(create):
     answer = sandbox.execute("!python3 -c 'x = []\nwhile True: x.append(bytearray(b\"x\") * (8 << 20))'", timeout=60)
     assert answer["status"] in ("ok", "error", "died")
     assert sandbox.works()
+
+
+SOCKETS_FULL_OF_DATA = """
+import socket
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(500)
+keep, queued = [], 0
+for _ in range(60):
+    sender = socket.socket(); sender.setsockopt(1, 7, 4 << 20); sender.connect(server.getsockname())
+    receiver, _ = server.accept(); receiver.setsockopt(1, 8, 4 << 20); sender.setblocking(False)
+    keep += [sender, receiver]
+    try:
+        while True: queued += sender.send(bytes(65536))
+    except BlockingIOError: pass
+queued >> 20
+"""
+
+
+def test_memory_in_socket_buffers(create):
+    """It is the host's, so it counts: 60 connections could hold 600 MB otherwise."""
+    sandbox = create(memory_mb=64, disk_mb=16)
+    answer = sandbox.execute(SOCKETS_FULL_OF_DATA, timeout=60)
+    assert answer["status"] == "died" or int(answer["results"][0]["data"]) < 160, answer
+    assert sandbox.works()
+
+
+@pytest.mark.parametrize(
+    "what", ["import ctypes\nctypes.CDLL(None).inotify_init1(0)", "import os\nos.openpty()[0]"], ids=["inotify", "pty"]
+)
+def test_quotas_of_the_host_are_not_used_up(create, what):
+    """What the kernel counts per user is not counted as root's, and terminals are limited for each sandbox."""
+    sandbox = create()
+    sandbox.run(f"kept = []\ntry:\n    for _ in range(1000):\n        {what.splitlines()[0]}\n"
+                f"        kept.append({what.splitlines()[1]})\n        assert kept[-1] >= 0\n"
+                "except (OSError, AssertionError): pass")
+    instance = ctypes.CDLL(None).inotify_init1(0)
+    assert instance >= 0
+    os.close(instance)
+    for terminal in os.openpty():
+        os.close(terminal)
+    assert create().value("len(__import__('os').openpty())") == 2
 
 
 @pytest.mark.parametrize(

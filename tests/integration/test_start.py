@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -227,6 +229,38 @@ def test_service_runs_without_privileges(service):
     assert int(huskd_itself.status("CapEff"), 16) == 0 and int(huskd_itself.status("CapPrm"), 16) == 0
     mine = os.readlink("/proc/self/ns/user")
     assert all(process.namespace("user") != mine for process in inside)
+
+
+def test_state_directory_of_somebody_else(private):
+    """Its owner could exchange it while root works in it."""
+    service = private()
+    service.state.mkdir()
+    os.chown(service.state, 65534, 65534)
+    failed = service.fails_to_start()
+    assert "not safe" in failed.text and "--state" in failed.text, failed.text
+    os.chown(service.state, 0, 0)
+    service.state.chmod(0o777)
+    assert "not safe" in service.fails_to_start().text
+    service.state.rmdir()
+
+
+def test_links_in_the_state_directory_lead_nowhere(private, folder):
+    """Whoever takes over the keeper owns the state directory; the warden, which is root, must not be led away by it."""
+    victim = folder / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("stays")
+    service = private().start()
+    shims = service.state / "shims"
+    shims.rename(service.state / "old")
+    shims.symlink_to(victim)
+    assert service.stop(signal.SIGINT) == 0
+    assert (victim / "file").exists()
+    shutil.rmtree(service.state)
+
+
+def test_locks_are_for_nobody_else(service):
+    for name in ("lock", "anchor.lock"):
+        assert (service.state / name).stat().st_mode & 0o007 == 0
 
 
 # --- ordinary users ---

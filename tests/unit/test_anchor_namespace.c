@@ -181,7 +181,7 @@ static void make_namespace(void *user _unused_)
     child_check(unshare(CLONE_NEWNS) == 0);
     child_check(mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) == 0);
     child_check(pipe2(go, O_CLOEXEC) == 0);
-    pid_t child = namespace_fork(&why);
+    pid_t child = namespace_fork(geteuid(), &why);
     if (child == 0)
         look_around(go[0]);
     child_check(child > 0);
@@ -210,7 +210,7 @@ static void fork_without_permission(void *user _unused_)
     int fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
     child_check(fd >= 0);
     child_check(write_all(fd, "0", 1) == 0);
-    pid_t child = namespace_fork(&why);
+    pid_t child = namespace_fork(geteuid(), &why);
     if (child == 0)
         _exit(1);
     child_check(child == -ENOSPC);

@@ -22,7 +22,8 @@ static void write_config(const char *text)
 
 static int load(struct config *config, struct failure *why, const char *const *flags)
 {
-    char *argv[16] = {(char *)(uintptr_t) "huskd", (char *)(uintptr_t) "--config", path};
+    static char program[] = "huskd", flag[] = "--config";
+    char *argv[16] = {program, flag, path};
     int argc = 3;
     for (; *flags; flags++)
         argv[argc++] = (char *)(uintptr_t)*flags;

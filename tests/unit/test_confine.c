@@ -270,7 +270,8 @@ static void limit_resources(void *user _unused_)
     struct rlimit files;
     child_check(getrlimit(RLIMIT_NOFILE, &files) == 0);
     must_confine(&how);
-    check_limit(RLIMIT_CORE, 0);
+    check_limit(RLIMIT_CORE, 1);
+    check_limit(RLIMIT_MSGQUEUE, 0);
     check_limit(RLIMIT_NOFILE, files.rlim_max < 4096 ? files.rlim_max : 4096);
     check_limit(RLIMIT_DATA, PLENTY);
     child_check(read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score) > 0);

@@ -33,6 +33,7 @@ struct call {
     long number;
     long arguments[6];
 };
+/* clang-format off: its versions disagree */
 #define CALL(name, ...)                                                                            \
     {                                                                                              \
 #name, SYS_##name,                                                                         \
@@ -40,6 +41,7 @@ struct call {
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
+/* clang-format on */
 
 static int filter_fd = -1;
 

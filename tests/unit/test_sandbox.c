@@ -232,13 +232,22 @@ static void test_kernel_does_not_start(void **state)
     assert_int_equal(fake_count(&fixture->keeper), 0);
 }
 
-static uint64_t call(struct fixture *fixture, struct sandbox *sandbox, enum shim_type type)
+static uint64_t patient_call(struct fixture *fixture, struct sandbox *sandbox, enum shim_type type,
+                             uint64_t patience_ms)
 {
     uint64_t tag = 0;
-    struct shim_request request = {
-        .payload = "{}", .length = 2, .callback = on_answer, .user = &fixture->seen};
+    struct shim_request request = {.payload = "{}",
+                                   .length = 2,
+                                   .callback = on_answer,
+                                   .user = &fixture->seen,
+                                   .patience_ms = patience_ms};
     assert_int_equal(sandbox_call(sandbox, type, &request, &tag), 0);
     return tag;
+}
+
+static uint64_t call(struct fixture *fixture, struct sandbox *sandbox, enum shim_type type)
+{
+    return patient_call(fixture, sandbox, type, 60 * 1000);
 }
 
 static void test_calls(void **state)
@@ -438,6 +447,18 @@ static void test_sweep(void **state)
     assert_int_equal(find(fixture, "stays"), PROBLEM_NONE);
 }
 
+/* A shim that hangs must not let its callers hang: the sandbox ends, and they are told. */
+static void test_silent_shim(void **state)
+{
+    struct fixture *fixture = *state;
+    struct sandbox *sandbox = create_ready(fixture, "");
+    fixture->keeper.shim_silent = true;
+    (void)patient_call(fixture, sandbox, SHIM_EXECUTE, 20);
+    (void)call(fixture, sandbox, SHIM_INTERRUPT);
+    RUN_UNTIL(fixture->loop, fixture->seen.answers == 2 && fake_count(&fixture->keeper) == 0);
+    assert_int_not_equal(fixture->seen.answer_problem, PROBLEM_NONE);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -448,6 +469,7 @@ int main(void)
         TEST(test_keeper_refuses),
         TEST(test_kernel_does_not_start),
         TEST(test_calls),
+        TEST(test_silent_shim),
         TEST(test_states_follow_the_shim),
         TEST(test_deaths),
         TEST(test_expiry),

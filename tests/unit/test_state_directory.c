@@ -18,14 +18,14 @@ static void test_make(void **state)
     make_directory(folder);
     (void)snprintf(parent, sizeof parent, "%s/a", folder);
     (void)snprintf(path, sizeof path, "%s/a/b", folder);
-    assert_int_equal(state_directory_make(path, &why), 0);
-    assert_int_equal(state_directory_make(path, &why), 0);
+    assert_int_equal(state_directory_make(path, 0, &why), 0);
+    assert_int_equal(state_directory_make(path, 0, &why), 0);
     assert_int_equal(stat(path, &status), 0);
     assert_true(S_ISDIR(status.st_mode) && !(status.st_mode & 022));
     assert_int_equal(rmdir(path), 0);
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     close(fd);
-    assert_int_equal(state_directory_make(path, &why), -ENOTDIR);
+    assert_int_equal(state_directory_make(path, 0, &why), -ENOTDIR);
     assert_non_null(strstr(why.text, path));
     assert_non_null(strstr(why.text, "--state"));
     assert_int_equal(unlink(path), 0);
@@ -39,14 +39,14 @@ static void test_lock(void **state)
     char folder[32], pid[16];
     struct failure why;
     make_directory(folder);
-    int first = state_directory_lock(folder, &why);
+    int first = state_directory_lock(folder, 0, &why);
     assert_true(first >= 0);
-    assert_int_equal(state_directory_lock(folder, &why), -EBUSY);
+    assert_int_equal(state_directory_lock(folder, 0, &why), -EBUSY);
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
     assert_non_null(strstr(why.text, pid));
     assert_non_null(strstr(why.text, folder));
     close(first);
-    first = state_directory_lock(folder, &why);
+    first = state_directory_lock(folder, 0, &why);
     assert_true(first >= 0);
     state_directory_discard(folder);
     close(first);
@@ -65,7 +65,7 @@ static void test_abandoned(void **state)
     assert_int_equal(flock(fd, LOCK_EX), 0);
     assert_int_equal(state_directory_abandoned(folder), -EWOULDBLOCK);
     /* Nothing is thrown away while an anchor is there. */
-    int lock = state_directory_lock(folder, &why);
+    int lock = state_directory_lock(folder, 0, &why);
     state_directory_discard(folder);
     assert_int_equal(access(folder, F_OK), 0);
     close(fd);

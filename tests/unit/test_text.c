@@ -9,10 +9,12 @@ struct sequence {
     size_t length;
 };
 /* NULs inside count. */
+/* clang-format off: its versions disagree */
 #define SEQUENCE(literal)                                                                          \
     {                                                                                              \
         literal, sizeof(literal) - 1                                                               \
     }
+/* clang-format on */
 
 static const struct sequence valid[] = {
     SEQUENCE(""),
