@@ -33,14 +33,9 @@ struct call {
     long number;
     long arguments[6];
 };
-/* clang-format off: its versions disagree */
-#define CALL(name, ...)                                                                            \
-    {                                                                                              \
-#name, SYS_##name,                                                                         \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+/* Versions of clang-format disagree about this. */
+/* clang-format off */
+#define CALL(name, ...) {#name, SYS_##name, {__VA_ARGS__}}
 /* clang-format on */
 
 static int filter_fd = -1;

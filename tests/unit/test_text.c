@@ -9,11 +9,9 @@ struct sequence {
     size_t length;
 };
 /* NULs inside count. */
-/* clang-format off: its versions disagree */
-#define SEQUENCE(literal)                                                                          \
-    {                                                                                              \
-        literal, sizeof(literal) - 1                                                               \
-    }
+/* Versions of clang-format disagree about this. */
+/* clang-format off */
+#define SEQUENCE(literal) {literal, sizeof(literal) - 1}
 /* clang-format on */
 
 static const struct sequence valid[] = {
