@@ -9,6 +9,9 @@
 #include "http/request.h"
 #include "huskd/problem.h"
 
+/* Nobody wants to read 2.1473529999999998 seconds. */
+#define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(9))
+
 static const struct {
     unsigned status;
     const char *code;
@@ -78,7 +81,7 @@ static void answer_as(struct request *request, unsigned status, struct MHD_Respo
 
 void answer_json(struct request *request, unsigned status, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json ? json_dumps(json, DUMP_FLAGS) : NULL;
     json_decref(json);
     answer_as(request, status, response_from(text), "application/json");
 }
@@ -98,7 +101,7 @@ static char *problem_text(const struct problem *problem, unsigned status)
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s*}", "type", type, "title",
                   kinds[problem->kind].title, "status", (int)status, "detail", problem->detail,
                   "code", kinds[problem->kind].code, "why", problem->why);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json ? json_dumps(json, DUMP_FLAGS) : NULL;
     json_decref(json);
     return text;
 }
