@@ -56,7 +56,22 @@ enum {
     MAX_TRACEBACK_BYTES = 256 * KIB,
     MAX_ERROR_TEXT_BYTES = 8 * KIB, /* error and error_value */
     MAX_ANSWER_BYTES = 64 * MIB,    /* a whole answer as JSON */
-    MAX_EXECUTE_FRAME_BYTES = MAX_JSON_BODY_BYTES + 64 * KIB,
+    MAX_STDIN_BYTES = 1 * MIB,      /* what is given to answer input(), or one answer to it */
+    MAX_STDIN_LINES = 100000,
+    MAX_INPUT_BODY_BYTES = MAX_STDIN_BYTES * 6 + 64 * KIB,
+    MAX_EXECUTE_FRAME_BYTES = (MAX_CODE_BYTES + MAX_STDIN_BYTES + MAX_ENV_BYTES) * 6 +
+                              MAX_STDIN_LINES * 4 + 64 * KIB, /* as JSON */
+    MAX_PROMPT_BYTES = 4 * KIB,
+    MAX_DISPLAY_ID_LENGTH = 255,
+    MAX_TEXT_PATH_LENGTH = 96,        /* where a kernel keeps the whole of a text that was cut */
+    MAX_KEPT_RESULTS = 32,            /* of detached executions; the oldest is forgotten */
+    MAX_KEPT_BYTES = 64 * MIB,        /* of those; the newest is kept in any case */
+    MAX_EVENT_STREAMS = 33,           /* in a shim: one runs, 16 wait, 16 may be read to the end */
+    STREAM_PENDING_BYTES = 1 * MIB,   /* events that wait for a reader, give or take one event */
+    STREAM_WINDOW_BYTES = 256 * KIB,  /* of them, how much huskd holds for its client */
+    STREAM_CHUNK_BYTES = 64 * KIB,    /* and how much comes in one message */
+    STREAM_STALL_MILLISECONDS = 2000, /* a reader that takes nothing for so long misses events */
+    STREAM_SILENCE_MILLISECONDS = 10 * 1000, /* then a keep-alive */
 
     /* What a kernel may send, per message */
     MAX_WIRE_FRAMES = 64,

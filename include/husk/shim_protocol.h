@@ -4,7 +4,9 @@
  * gone are dropped.
  *
  * huskd never parses what came from a kernel: SHIM_RESULT carries the finished body of the HTTP
- * answer. */
+ * answer, SHIM_STREAM finished bytes of an event stream. The shim sends no more of those than huskd
+ * has given credit for, which is STREAM_WINDOW_BYTES at first: so a client that does not read costs
+ * huskd a bounded amount, and what to do about it is decided where the output comes from. */
 #pragma once
 
 #include <stdint.h>
@@ -14,11 +16,19 @@ enum shim_type {
     SHIM_HELLO = 1, /* empty. ← SHIM_STATUS */
     SHIM_START, /* {"env": {…}, "record": {…}}: start the first kernel. Once. ← SHIM_STATUS when
                    ready, or SHIM_DEAD */
-    SHIM_RECORD,  /* {…}: replaces huskd's note about this sandbox, which the shim keeps and gives
+    SHIM_RECORD, /* {…}: replaces huskd's note about this sandbox, which the shim keeps and gives
                      back in SHIM_STATUS */
-    SHIM_EXECUTE, /* tag; {"code": "…", "timeout_ms": n}. ← SHIM_RESULT or SHIM_REJECTED */
+    SHIM_EXECUTE, /* tag; {"code": "…", "timeout_ms": n} and, if wanted: "env": {…}, "colors": true,
+                     "stdin": ["line", …] | "ask", "stream": "sse" | "ndjson", "detach":
+                     "<execution id>". ← SHIM_RESULT or SHIM_REJECTED; with stream, SHIM_STREAM before
+                     that; with detach, SHIM_DONE at once, the result is kept for SHIM_FETCH */
     SHIM_CANCEL, /* tag of an execution whose caller went away: forget it if queued, interrupt it if
-                    running. The answer still comes (and is ignored) */
+                    running. The answer still comes (and is ignored); a stream ends at once */
+    SHIM_CREDIT, /* tag of a stream; struct shim_credit: the client has taken so many bytes */
+    SHIM_INPUT,  /* tag; {"value": "…" | null (end of input)}: for the input() that waits. ←
+                    SHIM_DONE, or SHIM_REJECTED when none does */
+    SHIM_FETCH, /* tag; {"execution_id": "…"} ← SHIM_RESULT: the result of a detached execution, or
+                    what there is of it so far; SHIM_REJECTED when it is not known */
     SHIM_INTERRUPT, /* tag. ← SHIM_DONE when nothing runs any more (also when nothing ran) */
     SHIM_RESTART, /* tag. ← SHIM_DONE when the fresh kernel is ready; running and queued executions
                      end as interrupted */
@@ -30,6 +40,7 @@ enum shim_type {
                     */
     SHIM_RESULT,   /* tag; struct shim_result_head, then the JSON object of the answer (API.md
                       "Running code") */
+    SHIM_STREAM,   /* tag; bytes for the client, in the order they come */
     SHIM_REJECTED, /* tag; {"code": "queue_full"|"not_running"…, "detail": "sentence"}: it did not
                       run */
     SHIM_DONE,     /* tag; {"status": 0|-errno, "detail": "…"} */
@@ -44,12 +55,19 @@ struct shim_result_head {
     uint64_t duration_ms;
 };
 
+/* Of SHIM_CREDIT. */
+struct shim_credit {
+    uint32_t bytes;
+};
+
 enum execution_status {
     EXECUTION_OK,
     EXECUTION_ERROR,
     EXECUTION_TIMEOUT,
     EXECUTION_INTERRUPTED,
     EXECUTION_DIED,
+    EXECUTION_QUEUED, /* SHIM_FETCH: not over yet */
+    EXECUTION_RUNNING,
 };
 
 /* File descriptors the keeper gives a shim when it starts it. */

@@ -59,21 +59,27 @@ bool json_body_parse(const char *text, size_t length, json_t **ret, struct probl
     return true;
 }
 
-static const json_t *field(const json_t *body, const char *key)
+json_t *json_body_value(const json_t *body, const char *key)
 {
-    const json_t *value = json_object_get(body, key);
+    json_t *value = json_object_get(body, key);
     return json_is_null(value) ? NULL : value;
 }
 
-bool json_body_has(const json_t *body, const char *key)
+bool json_body_flag(const json_t *body, const char *key, bool *value, struct problem *problem)
 {
-    return field(body, key) != NULL;
+    const json_t *given = json_body_value(body, key);
+    if (given && !json_is_boolean(given)) {
+        problem_set(problem, PROBLEM_INVALID_FIELD, "%s must be true or false.", key);
+        return false;
+    }
+    *value = given ? json_is_true(given) : *value;
+    return true;
 }
 
 bool json_body_text(const json_t *body, const char *key, const char **value, size_t *length,
                     struct problem *problem)
 {
-    const json_t *given = field(body, key);
+    const json_t *given = json_body_value(body, key);
     if (!given)
         return true;
     if (!json_is_string(given)) {
@@ -88,7 +94,7 @@ bool json_body_text(const json_t *body, const char *key, const char **value, siz
 bool json_body_real(const json_t *body, const char *key, struct number_range range, double *value,
                     struct problem *problem)
 {
-    const json_t *given = field(body, key);
+    const json_t *given = json_body_value(body, key);
     if (!given)
         return true;
     double number = json_number_value(given);
@@ -104,7 +110,7 @@ bool json_body_real(const json_t *body, const char *key, struct number_range ran
 bool json_body_whole(const json_t *body, const char *key, struct number_range range,
                      uint64_t *value, struct problem *problem)
 {
-    const json_t *given = field(body, key);
+    const json_t *given = json_body_value(body, key);
     if (!given)
         return true;
     double number = json_number_value(given);

@@ -21,4 +21,6 @@ bool json_body_real(const json_t *body, const char *key, struct number_range ran
                     struct problem *problem);
 bool json_body_whole(const json_t *body, const char *key, struct number_range range,
                      uint64_t *value, struct problem *problem);
-bool json_body_has(const json_t *body, const char *key); /* there and not null */
+bool json_body_flag(const json_t *body, const char *key, bool *value, struct problem *problem);
+/* The value as it is, borrowed; NULL: absent, or null. */
+json_t *json_body_value(const json_t *body, const char *key);

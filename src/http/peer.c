@@ -113,6 +113,11 @@ void peer_allow(struct peer *peer, unsigned seconds)
     peer->due = seconds ? now_ms() + (uint64_t)seconds * 1000 : 0;
 }
 
+void peer_end(struct peer *peer)
+{
+    (void)shutdown(peer->fd, SHUT_RDWR);
+}
+
 void peer_watch(struct peer *peer, void (*left)(void *user), void *user)
 {
     peer->left = left;

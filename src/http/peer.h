@@ -18,6 +18,8 @@ struct peer *peer_add(struct peers *peers, int fd);
 void peer_remove(struct peer *peer);
 /* From now on it has so many seconds until the next call; then the connection is shut down. 0: as long as it takes. */
 void peer_allow(struct peer *peer, unsigned seconds);
+/* Nothing more is said to or heard from this client. */
+void peer_end(struct peer *peer);
 /* Call `left` when the client goes away; NULL: do not. */
 void peer_watch(struct peer *peer, void (*left)(void *user), void *user);
 /* The client has gone away, or will send nothing any more, which is the same to us. */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "http/peer.h"
 #include "http/response.h"
+#include "http/stream.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
@@ -38,6 +39,8 @@ void request_free(struct request *request)
     husk_assert(request->phase != REQUEST_WAITING);
     if (request->response)
         MHD_destroy_response(request->response);
+    else if (request->stream)
+        stream_free(request->stream);
     buffer_free(&request->body);
     free(request->path);
     free(request);
@@ -98,6 +101,12 @@ void request_answer(struct request *request, unsigned status, struct MHD_Respons
         peer_watch(request->peer, NULL, NULL);
         MHD_resume_connection(request->connection);
     }
+}
+
+bool request_is_waiting(const struct request *request)
+{
+    return request->phase == REQUEST_WAITING ||
+           (request->phase > REQUEST_WAITING && request->stream && stream_is_open(request->stream));
 }
 
 void request_cancel(struct request *request)

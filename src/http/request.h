@@ -22,6 +22,7 @@ struct route;
 struct sandbox;
 struct server;
 struct service;
+struct stream;
 struct timer;
 
 enum request_phase {
@@ -53,8 +54,9 @@ struct request {
     char id[MAX_REQUEST_ID_LENGTH + 1];
     const struct route *route;
     char parameter[MAX_PARAMETER_LENGTH + 1]; /* what {id} stands for, decoded */
-    bool json;                                /* Content-Type is application/json */
-    bool shared;                              /* its origin may read the answer (CORS) */
+    char second_parameter[MAX_PARAMETER_LENGTH + 1];
+    bool json;   /* Content-Type is application/json */
+    bool shared; /* its origin may read the answer (CORS) */
     struct buffer body;
     size_t discarded; /* bytes of a body that was refused */
 
@@ -69,6 +71,7 @@ struct request {
     void (*cancel)(struct request *request);
     struct sandbox *sandbox;
     uint64_t tag;
+    struct stream *stream; /* the answer is sent while it comes into being; NULL: it is not */
     struct timer *timer;
     json_t *collected;
     char sandbox_text[ID_TEXT_SIZE]; /* for the log; "": none */
@@ -87,5 +90,7 @@ bool request_find_sandbox(struct request *request);
 void request_wait(struct request *request, void (*cancel)(struct request *request));
 /* Here it is. Takes `response`; adds what every answer has. */
 void request_answer(struct request *request, unsigned status, struct MHD_Response *response);
+/* Is its answer not known yet, or not all of it? */
+bool request_is_waiting(const struct request *request);
 /* The client is gone, or huskd ends: stop waiting. The handler's cancel is called. */
 void request_cancel(struct request *request);

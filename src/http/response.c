@@ -34,6 +34,8 @@ static const struct {
     [PROBLEM_SANDBOX_CLOSED] = {410, "sandbox_closed", "Sandbox closed", NULL},
     [PROBLEM_NAME_TAKEN] = {409, "name_taken", "Name taken", NULL},
     [PROBLEM_QUEUE_FULL] = {429, "queue_full", "Too many executions waiting", "1"},
+    [PROBLEM_NO_INPUT_EXPECTED] = {409, "no_input_expected", "No input expected", NULL},
+    [PROBLEM_EXECUTION_NOT_FOUND] = {404, "execution_not_found", "No such execution", NULL},
     [PROBLEM_KERNEL_UNAVAILABLE] = {503, "kernel_unavailable", "Kernel not available", "1"},
     [PROBLEM_AT_CAPACITY] = {503, "at_capacity", "At capacity", "5"},
     [PROBLEM_STARTING] = {503, "starting", "Starting", "1"},

@@ -6,6 +6,7 @@
 /* Bodies of routes that take a few fields, or ignore what is sent. */
 #define SMALL MAX_SMALL_BODY_BYTES, MAX_SMALL_BODY_BYTES
 #define CODE  MAX_CODE_BYTES, MAX_JSON_BODY_BYTES
+#define INPUT MAX_INPUT_BODY_BYTES, MAX_INPUT_BODY_BYTES
 
 const struct route routes[] = {
     {"POST", "/sandbox/create", route_create, SMALL, false},
@@ -15,6 +16,7 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/close", route_close, SMALL, false},
     {"POST", "/sandbox/{id}/extend", route_extend, SMALL, false},
     {"POST", "/sandbox/{id}/execute", route_execute, CODE, false},
+    {"POST", "/sandbox/{id}/input", route_input, INPUT, false},
     {"POST", "/sandbox/{id}/interrupt", route_interrupt, SMALL, false},
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
     {"GET", "/health", route_health, SMALL, true},

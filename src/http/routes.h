@@ -16,6 +16,8 @@ void route_extend(struct request *request);
 void route_close(struct request *request);
 /* execute_routes.c */
 void route_execute(struct request *request);
+void route_execution(struct request *request);
+void route_input(struct request *request);
 void route_interrupt(struct request *request);
 void route_restart(struct request *request);
 /* health_routes.c */

@@ -16,6 +16,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "http/router.h"
+#include "http/stream.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
@@ -81,6 +82,8 @@ static enum MHD_Result send_answer(struct request *request)
 {
     request->phase = REQUEST_SENT;
     peer_allow(request->peer, SEND_SECONDS);
+    if (request->stream)
+        stream_begin(request->stream);
     return error_page_pass(request->connection, request->status, request->response);
 }
 
@@ -197,6 +200,8 @@ static void on_completed(void *user, struct MHD_Connection *connection _unused_,
     if (request->next)
         request->next->previous = request->previous;
     server->open--;
+    if (request->stream)
+        stream_leave(request->stream);
     peer_allow(request->peer, CONNECTION_IDLE_SECONDS);
     free_body(server, request);
     request_free(request);
@@ -298,7 +303,7 @@ size_t server_waiting(const struct server *server)
 {
     size_t count = 0;
     for (const struct request *request = server->requests; request; request = request->next)
-        count += request->phase == REQUEST_WAITING;
+        count += request_is_waiting(request);
     return count;
 }
 
@@ -315,6 +320,8 @@ void server_dismiss(struct server *server)
         if (request->phase == REQUEST_WAITING) {
             request_cancel(request);
             answer_problem(request, &problem);
+        } else if (request_is_waiting(request)) {
+            stream_dismiss(request->stream, &problem);
         }
     }
 }

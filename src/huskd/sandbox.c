@@ -431,6 +431,13 @@ int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim
     return shim_client_call(sandbox->shim, type, request, ret_tag);
 }
 
+void sandbox_credit_call(struct sandbox *sandbox, uint64_t tag, size_t bytes)
+{
+    sandbox->used_ms = now_ms();
+    if (sandbox->shim)
+        shim_client_credit(sandbox->shim, tag, bytes);
+}
+
 void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag)
 {
     if (sandbox->shim)

@@ -102,9 +102,11 @@ bool sandbox_live(const struct sandbox *sandbox);
 /* "ready", "busy", … as API.md has it. */
 const char *sandbox_state_name(const struct sandbox *sandbox);
 
-/* To the shim (SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART); live sandboxes only. 0 with the tag, or -ENOSPC. */
+/* To the shim (see shim_client_call()); live sandboxes only. 0 with the tag, or -ENOSPC. */
 int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim_request *request,
                  uint64_t *ret_tag);
+/* So much of a stream was passed on to the caller. */
+void sandbox_credit_call(struct sandbox *sandbox, uint64_t tag, size_t bytes);
 /* The caller went away: its callback is not called; an execution is interrupted. */
 void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag);
 /* A new end of its life, from now. */

@@ -23,8 +23,12 @@ struct call {
     uint64_t tag;
     enum shim_type type;
     shim_callback callback;
+    shim_data_callback data;
     void *user;
+    struct shim_client *client;
+    uint64_t patience_ms;
     struct timer *overdue;
+    size_t owed; /* bytes of its stream that were not passed on yet */
 };
 
 struct shim_client {
@@ -47,11 +51,22 @@ static void free_call(struct call *call)
     free(call);
 }
 
-/* A shim ends every call by itself, so this one hangs: whoever waits must not. */
-static void call_overdue(struct timer *timer _unused_, void *user)
+/* A shim ends every call by itself, so this one hangs: whoever waits must not. Unless it is the shim that waits. */
+static void call_overdue(struct timer *timer, void *user)
 {
-    struct shim_client *client = user;
-    client->events.lost("its shim does not answer", client->events.user);
+    struct call *call = user;
+    if (call->owed > 0)
+        timer_arm(timer, call->patience_ms);
+    else
+        call->client->events.lost("its shim does not answer", call->client->events.user);
+}
+
+static struct call *find_call(const struct shim_client *client, uint64_t tag)
+{
+    struct call *call = client->calls;
+    while (call && call->tag != tag)
+        call = call->next;
+    return call;
 }
 
 static void finish_call(struct shim_client *client, uint64_t tag, const struct shim_answer *answer)
@@ -104,12 +119,28 @@ int shim_client_call(struct shim_client *client, enum shim_type type,
                           .tag = tag,
                           .type = type,
                           .callback = request->callback,
+                          .data = request->data,
                           .user = request->user,
-                          .overdue = timer_add(client->loop, call_overdue, client)};
+                          .client = client,
+                          .patience_ms = request->patience_ms};
+    call->overdue = timer_add(client->loop, call_overdue, call);
     timer_arm(call->overdue, request->patience_ms);
     client->calls = call;
     *ret_tag = tag;
     return 0;
+}
+
+void shim_client_credit(struct shim_client *client, uint64_t tag, size_t bytes)
+{
+    struct call *call = find_call(client, tag);
+    if (!call)
+        return;
+    struct shim_credit credit = {.bytes = (uint32_t)bytes};
+    call->owed -= bytes < call->owed ? bytes : call->owed;
+    timer_arm(call->overdue, call->patience_ms);
+    (void)send_frame(
+        client, SHIM_CREDIT, tag,
+        &(struct shim_request){.payload = (const char *)&credit, .length = sizeof credit});
 }
 
 void shim_client_forget(struct shim_client *client, uint64_t tag)
@@ -186,6 +217,36 @@ static void take_result(struct shim_client *client, uint64_t tag, const char *pa
     finish_call(client, tag, &answer);
 }
 
+/* A shim that sends more than it was given credit for would make us hold more than we promised. */
+static int take_data(struct shim_client *client, const struct frame_header *header,
+                     const char *payload)
+{
+    struct call *call = find_call(client, header->tag);
+    if (!call)
+        return 0; /* its caller went away */
+    if (!call->data || header->length > STREAM_WINDOW_BYTES - call->owed)
+        return -EPROTO;
+    call->owed += header->length;
+    timer_arm(call->overdue, call->patience_ms);
+    call->data(payload, header->length, call->user);
+    return 0;
+}
+
+static enum problem_kind rejection(const char *code)
+{
+    static const struct {
+        const char *code;
+        enum problem_kind kind;
+    } kinds[] = {{"queue_full", PROBLEM_QUEUE_FULL},
+                 {"no_input_expected", PROBLEM_NO_INPUT_EXPECTED},
+                 {"execution_not_found", PROBLEM_EXECUTION_NOT_FOUND}};
+    for (size_t i = 0; code && i < ARRAY_LENGTH(kinds); i++) {
+        if (!strcmp(code, kinds[i].code))
+            return kinds[i].kind;
+    }
+    return PROBLEM_KERNEL_UNAVAILABLE;
+}
+
 /* {"code" or "status": …, "detail": "…"} of SHIM_REJECTED and SHIM_DONE. */
 static void take_outcome(struct shim_client *client, const struct frame_header *header,
                          const char *payload)
@@ -196,10 +257,8 @@ static void take_outcome(struct shim_client *client, const struct frame_header *
     struct shim_answer answer = {0};
     struct problem problem;
     if (header->type == SHIM_REJECTED || json_integer_value(json_object_get(json, "status")) != 0) {
-        problem_set(&problem,
-                    code && !strcmp(code, "queue_full") ? PROBLEM_QUEUE_FULL
-                                                        : PROBLEM_KERNEL_UNAVAILABLE,
-                    "%s", detail ? detail : "The kernel could not do this now.");
+        problem_set(&problem, rejection(code), "%s",
+                    detail ? detail : "The kernel could not do this now.");
         answer.problem = &problem;
     }
     finish_call(client, header->tag, &answer);
@@ -226,6 +285,8 @@ static int take_frame(struct shim_client *client, const struct frame_header *hea
             return -EPROTO;
         take_result(client, header->tag, payload, header->length);
         return 0;
+    case SHIM_STREAM:
+        return take_data(client, header, payload);
     case SHIM_REJECTED:
     case SHIM_DONE:
         take_outcome(client, header, payload);

@@ -18,11 +18,13 @@ struct shim_client;
 
 struct shim_answer {
     const struct problem *problem; /* NULL: it worked */
-    struct shim_result_head head;  /* SHIM_EXECUTE: what the rest is about */
-    const char *body;              /* SHIM_EXECUTE: the JSON of the answer; borrowed */
+    struct shim_result_head head;  /* SHIM_EXECUTE, SHIM_FETCH: what the rest is about */
+    const char *body; /* the JSON of the answer; borrowed. Empty at the end of a stream */
     size_t length;
 };
 typedef void (*shim_callback)(const struct shim_answer *answer, void *user);
+/* Bytes of a stream, borrowed; shim_client_credit() when they are passed on. */
+typedef void (*shim_data_callback)(const char *data, size_t length, void *user);
 
 enum shim_state {
     SHIM_IS_NEW,
@@ -46,8 +48,11 @@ struct shim_request {
     const char *payload;
     size_t length;
     shim_callback callback;
+    shim_data_callback data; /* NULL: it is no stream */
     void *user;
-    uint64_t patience_ms; /* well beyond what it may take: after that the shim counts as lost */
+    /* Well beyond what it may take: after that the shim counts as lost. The time in which it waits for credit does not
+     * count. */
+    uint64_t patience_ms;
 };
 
 /* Any of these may close the client. */
@@ -66,9 +71,11 @@ void shim_client_close(struct shim_client *client, const struct problem *why);
 /* A message that has no answer of its own: SHIM_HELLO, SHIM_START, SHIM_RECORD. 0 or -errno. */
 int shim_client_tell(struct shim_client *client, enum shim_type type, const char *payload,
                      size_t length);
-/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART. 0, -ENOSPC when the shim
+/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART, SHIM_INPUT, SHIM_FETCH. 0, -ENOSPC when the shim
  * does not keep up. */
 int shim_client_call(struct shim_client *client, enum shim_type type,
                      const struct shim_request *request, uint64_t *ret_tag);
-/* The callback of this call will not be called any more; an execution is cancelled, too. */
+/* So many bytes of this call's stream were passed on: as many more may come. */
+void shim_client_credit(struct shim_client *client, uint64_t tag, size_t bytes);
+/* The callbacks of this call will not be called any more; an execution is cancelled, too. */
 void shim_client_forget(struct shim_client *client, uint64_t tag);

@@ -37,6 +37,7 @@ struct channels {
     char routing_id[ROUTING_ID_SIZE];
     struct signatures signatures;
     bool again; /* there may be more to take in */
+    bool holding;
     uint64_t refused;
 };
 
@@ -153,23 +154,29 @@ int channels_reopen(struct channels *channels, enum channel channel, struct fail
     return r < 0 ? r : open_one(channels, CHANNEL_STDIN, why);
 }
 
-/* --- requests ------------------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------------------------- */
 
-int channels_request(struct channels *channels, enum channel channel, const char *type,
-                     const json_t *content, uint64_t *ret_number)
+int channels_send(struct channels *channels, enum channel channel, const struct message_body *body,
+                  uint64_t *ret_number)
 {
     if (!channels->sockets[channel].handle)
         return -ENOTCONN;
     struct message_name name = {.session = channels->session, .number = ++channels->last_number};
-    _cleanup_draft_ struct message_draft request = {0};
-    int r = message_build(&channels->signatures, name, type, content, &request);
+    _cleanup_draft_ struct message_draft draft = {0};
+    int r = message_build(&channels->signatures, name, body, &draft);
     if (r == 0)
-        r = socket_send(&channels->sockets[channel], request.parts, MESSAGE_PARTS);
+        r = socket_send(&channels->sockets[channel], draft.parts, MESSAGE_PARTS);
     channels->again = true;
     if (r < 0)
         return r;
     *ret_number = name.number;
     return 0;
+}
+
+void channels_hold_output(struct channels *channels, bool hold)
+{
+    channels->holding = hold;
+    channels->again = true;
 }
 
 /* --- messages ------------------------------------------------------------------------------ */
@@ -204,7 +211,7 @@ static void drain(struct channels *channels, enum channel channel)
     uint64_t openings = channels->openings;
     size_t bytes = 0;
     for (int i = 0; i < BATCH_MESSAGES && bytes < BATCH_BYTES; i++) {
-        if (!channels->sockets[channel].handle)
+        if (!channels->sockets[channel].handle || (channels->holding && channel == CHANNEL_IOPUB))
             return;
         _cleanup_parcel_ struct parcel parcel = {0};
         int r = socket_receive(&channels->sockets[channel], &parcel);

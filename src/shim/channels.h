@@ -1,7 +1,7 @@
 /* The Jupyter channels of one kernel: four ZeroMQ sockets over ipc, signed requests out, checked
  * messages in. A message that is not as it must be never leaves here.
  *
- * Every request has a number, never repeated for the life of the process, from which its msg_id is
+ * Every message sent has a number, never repeated for the life of the process, from which its msg_id is
  * made; a message is handed on with the number of the request that it belongs to. So nothing can be
  * taken for an answer to something else, and nothing of an earlier kernel for one of this kernel.
  *
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/failure.h"
@@ -45,9 +46,13 @@ void channels_close(struct channels *channels); /* closed ok */
  * large. Reopening the shell reopens stdin as well, as both must look like one client. */
 int channels_reopen(struct channels *channels, enum channel channel, struct failure *why);
 
-/* `content` is borrowed. 0, -ENOTCONN, -EAGAIN when the kernel takes nothing, -ENOMEM. */
-int channels_request(struct channels *channels, enum channel channel, const char *type,
-                     const json_t *content, uint64_t *ret_number);
+/* `body` is borrowed. 0, -ENOTCONN, -EAGAIN when the kernel takes nothing, -ENOMEM. */
+int channels_send(struct channels *channels, enum channel channel, const struct message_body *body,
+                  uint64_t *ret_number);
+
+/* Take nothing in from iopub until told otherwise: a kernel that puts out more than can be passed on
+ * then has to wait. */
+void channels_hold_output(struct channels *channels, bool hold);
 
 /* Take in what has come. To be called before every wait of the loop: libzmq's descriptors tell of
  * an edge, not of a state, and sending can swallow that edge. Bounded work: wakes the loop when

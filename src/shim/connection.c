@@ -117,10 +117,15 @@ struct connection *connection_free(struct connection *connection)
     return NULL;
 }
 
+bool connection_knows(const struct connection *connection, struct ticket ticket)
+{
+    return connection->source && connection->serial == ticket.connection;
+}
+
 void connection_answer(struct connection *connection, struct ticket ticket, enum shim_type type,
                        const void *payload, size_t length)
 {
-    if (!connection->source || connection->serial != ticket.connection)
+    if (!connection_knows(connection, ticket))
         return;
     int r = frame_send(&connection->stream, (uint16_t)type, ticket.tag, payload, length);
     if (r == 0)

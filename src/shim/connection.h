@@ -5,6 +5,7 @@
  * Life: connection_new → … → connection_free. Loop thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,11 @@ struct ticket {
     uint64_t tag;
 };
 
+static inline bool same_ticket(struct ticket a, struct ticket b)
+{
+    return a.connection == b.connection && a.tag == b.tag;
+}
+
 /* A frame has come; the payload is borrowed until the first answer or notice is sent. The ticket
  * answers it. */
 typedef void (*connection_callback)(void *user, uint16_t type, struct ticket ticket,
@@ -31,6 +37,8 @@ struct connection *connection_new(struct loop *loop, int listener, connection_ca
                                   void *user);
 struct connection *connection_free(struct connection *connection); /* NULL ok, returns NULL */
 
+/* Is whoever asked still connected? */
+bool connection_knows(const struct connection *connection, struct ticket ticket);
 /* Answer a request; dropped if whoever asked is gone. */
 void connection_answer(struct connection *connection, struct ticket ticket, enum shim_type type,
                        const void *payload, size_t length);

@@ -9,16 +9,23 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum {
-    SENTENCE_SIZE = 512
-};
-
-struct execution *execution_new(struct ticket ticket, json_t *code, uint64_t timeout_ms)
+struct execution *execution_new(const struct order *order, struct event_stream *stream)
 {
     struct execution *execution = must_alloc(sizeof *execution);
-    *execution =
-        (struct execution){.ticket = ticket, .code = json_incref(code), .timeout_ms = timeout_ms};
-    execution->outputs = outputs_new();
+    *execution = (struct execution){.ticket = order->ticket,
+                                    .code = json_incref(order->code),
+                                    .env = json_incref(order->env),
+                                    .colours = order->colours,
+                                    .timeout_ms = order->timeout_ms,
+                                    .stream = stream};
+    if (order->execution_id)
+        (void)format_text(execution->id, sizeof execution->id, "%s", order->execution_id);
+    input_init(&execution->input, order->input, order->lines);
+    if (!stream)
+        execution->answer = answer_new();
+    execution->outputs =
+        outputs_new(stream ? event_stream_recorder(stream) : answer_recorder(execution->answer),
+                    order->colours);
     return execution;
 }
 
@@ -28,7 +35,11 @@ struct execution *execution_free(struct execution *execution)
         return NULL;
     timer_remove(execution->deadline);
     json_decref(execution->code);
+    json_decref(execution->env);
+    json_decref(execution->files);
+    input_free(&execution->input);
     outputs_free(execution->outputs);
+    answer_free(execution->answer);
     free(execution);
     return NULL;
 }
@@ -36,8 +47,17 @@ struct execution *execution_free(struct execution *execution)
 json_t *execution_request(const struct execution *execution)
 {
     return json_pack("{s:O, s:b, s:b, s:{}, s:b, s:b}", "code", execution->code, "silent", false,
-                     "store_history", true, "user_expressions", "allow_stdin", false,
-                     "stop_on_error", false);
+                     "store_history", true, "user_expressions", "allow_stdin",
+                     execution->input.mode != INPUT_NONE, "stop_on_error", false);
+}
+
+json_t *execution_metadata(const struct execution *execution)
+{
+    json_t *husk = json_pack("{s:b, s:s}", "colors", execution->colours, "stdin",
+                             input_mode_name(&execution->input));
+    if (execution->env)
+        (void)json_object_set(husk, "env", execution->env);
+    return json_pack("{s:o}", "husk", husk);
 }
 
 bool ending_replaces_kernel(enum ending ending)
@@ -54,7 +74,7 @@ static bool loses_state(enum ending ending)
 
 /* It was told to stop, and then ended in whatever way. */
 static struct verdict judge_stopped(const struct execution *execution, enum ending ending,
-                                    char sentence[SENTENCE_SIZE])
+                                    char sentence[VERDICT_TEXT_SIZE])
 {
     bool timeout = execution->stop == STOP_TIMEOUT;
     double seconds = (double)execution->timeout_ms / 1000;
@@ -62,16 +82,16 @@ static struct verdict judge_stopped(const struct execution *execution, enum endi
     const char *rest = loses_state(ending) ? "the kernel had to be replaced, variables are lost"
                                            : "interrupted, variables are kept";
     if (timeout && ending == ENDING_NOT_RUN)
-        (void)snprintf(sentence, SENTENCE_SIZE,
+        (void)snprintf(sentence, VERDICT_TEXT_SIZE,
                        "the code did not start within %g second%s, so it was not run", seconds,
                        plural);
     else if (timeout)
-        (void)snprintf(sentence, SENTENCE_SIZE, "the code did not finish within %g second%s; %s",
-                       seconds, plural, rest);
+        (void)snprintf(sentence, VERDICT_TEXT_SIZE,
+                       "the code did not finish within %g second%s; %s", seconds, plural, rest);
     else if (ending == ENDING_NOT_RUN)
-        (void)snprintf(sentence, SENTENCE_SIZE, "the code was not run");
+        (void)snprintf(sentence, VERDICT_TEXT_SIZE, "the code was not run");
     else
-        (void)snprintf(sentence, SENTENCE_SIZE, "the code was interrupted; %s",
+        (void)snprintf(sentence, VERDICT_TEXT_SIZE, "the code was interrupted; %s",
                        loses_state(ending) ? rest : "variables are kept");
     return (struct verdict){.status = timeout ? EXECUTION_TIMEOUT : EXECUTION_INTERRUPTED,
                             .error = timeout ? "TimeoutError" : "Interrupted",
@@ -79,7 +99,7 @@ static struct verdict judge_stopped(const struct execution *execution, enum endi
 }
 
 static struct verdict judge(const struct execution *execution, enum ending ending,
-                            const char *detail, char sentence[SENTENCE_SIZE])
+                            const char *detail, char sentence[VERDICT_TEXT_SIZE])
 {
     if (ending == ENDING_OUT_OF_MEMORY)
         return (struct verdict){
@@ -96,15 +116,15 @@ static struct verdict judge(const struct execution *execution, enum ending endin
     struct verdict verdict = {.status = EXECUTION_DIED, .error = "KernelDied"};
     switch (ending) {
     case ENDING_DIED:
-        (void)snprintf(sentence, SENTENCE_SIZE, "the kernel %s", detail);
+        (void)snprintf(sentence, VERDICT_TEXT_SIZE, "the kernel %s", detail);
         verdict.error_value = sentence;
         return verdict;
     case ENDING_UNREACHABLE:
         verdict.error_value = "the kernel took no requests any more and had to be replaced";
         return verdict;
     case ENDING_NO_KERNEL:
-        (void)snprintf(sentence, SENTENCE_SIZE, "%.*s",
-                       (int)utf8_cut(detail, strlen(detail), SENTENCE_SIZE - 1), detail);
+        (void)snprintf(sentence, VERDICT_TEXT_SIZE, "%.*s",
+                       (int)utf8_cut(detail, strlen(detail), VERDICT_TEXT_SIZE - 1), detail);
         verdict.error_value = sentence;
         return verdict;
     default:
@@ -119,24 +139,66 @@ static struct verdict judge(const struct execution *execution, enum ending endin
                                                                             : EXECUTION_OK};
 }
 
-void execution_answer(struct execution *execution, enum ending ending, const char *detail,
-                      struct shim_result_head *head, struct buffer *json)
+static uint64_t running_for(const struct execution *execution)
 {
-    char sentence[SENTENCE_SIZE];
-    struct verdict verdict = judge(execution, ending, detail, sentence);
+    return execution->number ? now_ms() - execution->started_at : 0;
+}
+
+struct verdict execution_judge(struct execution *execution, enum ending ending, const char *detail,
+                               char text[VERDICT_TEXT_SIZE])
+{
+    struct verdict verdict = judge(execution, ending, detail, text);
     verdict.state_lost = loses_state(ending) || execution->state_was_lost;
-    verdict.duration_ms = execution->number ? now_ms() - execution->started_at : 0;
+    verdict.duration_ms = running_for(execution);
     if (ending == ENDING_NO_IDLE || ending == ENDING_SILENT)
         outputs_mark_truncated(execution->outputs);
+    return verdict;
+}
 
-    if (outputs_render(execution->outputs, &verdict, json) < 0) {
-        outputs_free(execution->outputs);
-        execution->outputs = outputs_new();
-        outputs_mark_truncated(execution->outputs);
-        buffer_clear(json);
-        (void)outputs_render(execution->outputs, &verdict, json);
-    }
-    *head = (struct shim_result_head){.status = verdict.status,
-                                      .state_lost = verdict.state_lost,
-                                      .duration_ms = verdict.duration_ms};
+struct verdict execution_progress(const struct execution *execution)
+{
+    return (struct verdict){.status = execution->number ? EXECUTION_RUNNING : EXECUTION_QUEUED,
+                            .state_lost = execution->state_was_lost,
+                            .duration_ms = running_for(execution)};
+}
+
+/* --- the answer ----------------------------------------------------------------------------- */
+
+static struct shim_result_head head_of(const struct verdict *verdict)
+{
+    return (struct shim_result_head){.status = verdict->status,
+                                     .state_lost = verdict->state_lost,
+                                     .duration_ms = verdict->duration_ms};
+}
+
+void execution_render(struct execution *execution, const struct verdict *verdict,
+                      struct buffer *payload)
+{
+    struct shim_result_head head = head_of(verdict);
+    struct answer_frame frame = {.outputs = execution->outputs,
+                                 .verdict = verdict,
+                                 .files = execution->files,
+                                 .execution_id = *execution->id ? execution->id : NULL};
+    (void)buffer_append(payload, &head, sizeof head);
+    if (answer_render(execution->answer, &frame, payload) == 0)
+        return;
+    struct answer *empty = answer_new();
+    outputs_mark_truncated(execution->outputs);
+    payload->length = sizeof head;
+    (void)answer_render(empty, &frame, payload);
+    answer_free(empty);
+}
+
+void execution_end_stream(struct execution *execution, const struct verdict *verdict)
+{
+    struct event_stream *stream = TAKE_POINTER(execution->stream);
+    struct shim_result_head head = head_of(verdict);
+    size_t i;
+    json_t *file;
+    json_array_foreach(execution->files, i, file)
+        event_stream_put(stream, "file", json_incref(file));
+    json_t *end = json_object();
+    (void)outputs_describe_error(execution->outputs, verdict, end);
+    (void)outputs_describe_end(execution->outputs, verdict, end);
+    event_stream_finish(stream, end, &head);
 }

@@ -7,10 +7,15 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/id.h"
 #include "husk/limits.h"
 #include "husk/shim_protocol.h"
 #include "loop/loop.h"
+#include "shim/answer.h"
 #include "shim/connection.h"
+#include "shim/event_stream.h"
+#include "shim/input.h"
+#include "shim/order.h"
 #include "shim/outputs.h"
 
 enum stop_reason {
@@ -37,7 +42,10 @@ enum ending {
 struct execution {
     struct execution *next; /* in the queue */
     struct ticket ticket;
+    char id[ID_TEXT_SIZE]; /* of a detached one; "": the caller waits */
     json_t *code;
+    json_t *env; /* NULL: none */
+    bool colours;
     uint64_t timeout_ms;
     struct timer *deadline;
     uint64_t number; /* of its execute_request; 0: not sent yet */
@@ -47,22 +55,41 @@ struct execution {
     bool idle;
     bool state_was_lost; /* before it began, and nobody was told yet */
     enum stop_reason stop;
+    struct input input;
+    struct event_stream *stream; /* either this, borrowed, … */
+    struct answer *answer;       /* … or this is where the output goes */
     struct outputs *outputs;
+    json_t *files; /* what it created or changed, once it is over */
     struct ticket interrupts[MAX_WAITING_REQUESTS]; /* who waits for its end */
     size_t interrupt_count;
 };
 
-/* `code` is a JSON string, a new reference is taken. The deadline is not armed yet. */
-struct execution *execution_new(struct ticket ticket, json_t *code, uint64_t timeout_ms);
+/* Takes references of what it needs of the order. `stream` is NULL unless the order wants one. The deadline is not armed yet. */
+struct execution *execution_new(const struct order *order, struct event_stream *stream);
 struct execution *execution_free(struct execution *execution); /* NULL ok, returns NULL */
 
-/* Content of its execute_request; a new reference, NULL when memory is out. */
+/* Content and metadata of its execute_request; new references, NULL when memory is out. The metadata are for our kernel:
+ * what the protocol has no place for. */
 json_t *execution_request(const struct execution *execution);
+json_t *execution_metadata(const struct execution *execution);
 
-/* Fill in the head and the JSON text of the answer. `detail` is for ENDING_DIED ("was killed by SIGKILL") and
- * ENDING_NO_KERNEL (a sentence), else NULL. When it does not fit or memory is out, the output is left out instead. */
-void execution_answer(struct execution *execution, enum ending ending, const char *detail,
-                      struct shim_result_head *head, struct buffer *json);
+enum {
+    VERDICT_TEXT_SIZE = 512
+};
+
+/* How it ended, in the words of API.md. `detail` is for ENDING_DIED ("was killed by SIGKILL") and ENDING_NO_KERNEL (a
+ * sentence), else NULL. `text` holds what the verdict points to. */
+struct verdict execution_judge(struct execution *execution, enum ending ending, const char *detail,
+                               char text[VERDICT_TEXT_SIZE]);
+/* The same for one that is not over. */
+struct verdict execution_progress(const struct execution *execution);
+
+/* Append struct shim_result_head and the JSON text of the answer. If that does not fit, or memory is out, the output is left
+ * out instead. */
+void execution_render(struct execution *execution, const struct verdict *verdict,
+                      struct buffer *payload);
+/* The last events of its stream, which is given away. */
+void execution_end_stream(struct execution *execution, const struct verdict *verdict);
 
 /* Is the kernel to be replaced after this ending? */
 bool ending_replaces_kernel(enum ending ending);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "husk/limits.h"
 #include "shim/execution.h"
+#include "shim/kept_results.h"
 #include "shim/oom.h"
 
 enum {
@@ -39,11 +40,14 @@ struct executor {
     struct execution *first;   /* of those that wait */
     struct execution **last;
     size_t queued;
+    struct kept_results *kept; /* of detached ones */
     struct timer *stop_timer;
     bool signalled;       /* the second means was used */
+    bool holding;         /* the kernel's output */
     uint64_t interrupt;   /* number of an interrupt_request that has no reply yet; 0: none */
     uint64_t first_probe; /* number */
     unsigned probes;
+    uint64_t late_messages;
     int64_t count;
     bool state_was_lost; /* between two executions, and nobody was told */
 };
@@ -68,22 +72,33 @@ static void set_phase(struct executor *executor, enum phase phase)
 
 /* --- the end of an execution ---------------------------------------------------------------- */
 
+static void deliver(struct executor *executor, struct execution *execution,
+                    const struct verdict *verdict)
+{
+    if (execution->stream)
+        return execution_end_stream(execution, verdict);
+    _cleanup_buffer_ struct buffer payload =
+        BUFFER_LIMITED(sizeof(struct shim_result_head) + MAX_ANSWER_BYTES);
+    execution_render(execution, verdict, &payload);
+    /* Its output may be large and is there twice now. */
+    execution->outputs = outputs_free(execution->outputs);
+    execution->answer = answer_free(execution->answer);
+    if (*execution->id)
+        kept_results_add(executor->kept, execution->id, &payload);
+    else
+        executor->setup.sink->result(executor->setup.user, execution->ticket, &payload);
+}
+
 /* Tell everybody concerned. Frees the execution. */
 static void conclude(struct executor *executor, struct execution *execution, enum ending ending,
                      const char *detail)
 {
-    const struct executor_setup *setup = &executor->setup;
-    struct shim_result_head head;
-    _cleanup_buffer_ struct buffer json = BUFFER_LIMITED(MAX_ANSWER_BYTES);
-    execution_answer(execution, ending, detail, &head, &json);
-    struct ticket interrupts[MAX_WAITING_REQUESTS];
-    size_t count = execution->interrupt_count;
-    memcpy(interrupts, execution->interrupts, sizeof interrupts);
-    struct ticket ticket = execution->ticket;
-    execution_free(execution); /* first, as its output may be large and is there twice now */
-    setup->sink->result(setup->user, ticket, &head, &json);
-    for (size_t i = 0; i < count; i++)
-        setup->sink->interrupted(setup->user, interrupts[i], 0);
+    char text[VERDICT_TEXT_SIZE];
+    struct verdict verdict = execution_judge(execution, ending, detail, text);
+    deliver(executor, execution, &verdict);
+    for (size_t i = 0; i < execution->interrupt_count; i++)
+        executor->setup.sink->interrupted(executor->setup.user, execution->interrupts[i], 0);
+    execution_free(execution);
 }
 
 /* The running one is over. The next one starts, and the state is told, before the result is: whoever gets
@@ -95,6 +110,7 @@ static void finish(struct executor *executor, enum ending ending, const char *de
     if (outputs_execution_count(execution->outputs) >= 0)
         executor->count = outputs_execution_count(execution->outputs);
     set_phase(executor, executor->interrupt ? PHASE_SETTLING : PHASE_NOTHING);
+    executor_stream_changed(executor);
     if (ending_replaces_kernel(ending)) {
         log_event(LOG_INFO, "kernel is replaced", "reason",
                   ending == ENDING_UNSTOPPABLE ? "it did not stop" : "it did not answer", NULL);
@@ -148,9 +164,15 @@ static void advance(struct executor *executor)
     executor->state_was_lost = false;
     set_phase(executor, PHASE_RUNNING);
     json_auto_t *request = execution_request(execution);
-    int r = kernel_request(kernel, CHANNEL_SHELL, "execute_request", request, &execution->number);
+    json_auto_t *metadata = execution_metadata(execution);
+    struct message_body body = {
+        .type = "execute_request", .content = request, .metadata = metadata};
+    int r = kernel_send(kernel, CHANNEL_SHELL, &body, &execution->number);
     /* The kernel has it, or nobody: four megabytes of code need not be kept. */
     json_decref(TAKE_POINTER(execution->code));
+    if (execution->stream)
+        event_stream_put(execution->stream, "start",
+                         json_pack("{s:b}", "state_lost", execution->state_was_lost));
     if (r < 0)
         finish(executor, ENDING_UNREACHABLE, NULL);
     else
@@ -164,18 +186,20 @@ static void begin_probing(struct executor *executor);
 static void stop(struct executor *executor, enum stop_reason reason)
 {
     struct execution *execution = executor->running;
+    bool held = executor->holding;
+    if (execution->stream)
+        event_stream_hurry(execution->stream);
     if (execution->replied) {
         /* The code has ended. Only output can still be on its way, and not for ever. */
-        if (executor->phase == PHASE_AWAITING_IDLE && reason == STOP_TIMEOUT)
+        if (executor->phase == PHASE_AWAITING_IDLE && reason == STOP_TIMEOUT && !held)
             begin_probing(executor);
         return;
     }
     if (execution->stop != STOP_NONE)
         return;
     execution->stop = reason;
-    json_auto_t *empty = json_object();
-    if (kernel_request(executor->setup.kernel, CHANNEL_CONTROL, "interrupt_request", empty,
-                       &executor->interrupt) < 0)
+    if (kernel_ask(executor->setup.kernel, CHANNEL_CONTROL, "interrupt_request",
+                   &executor->interrupt) < 0)
         executor->interrupt = 0;
     timer_arm(executor->stop_timer, STOP_STEP_MILLISECONDS);
 }
@@ -212,11 +236,9 @@ static void deadline_expired(struct timer *timer, void *user)
 
 static void send_probe(struct executor *executor)
 {
-    json_auto_t *empty = json_object();
     uint64_t number;
     executor->probes++;
-    if (kernel_request(executor->setup.kernel, CHANNEL_SHELL, "kernel_info_request", empty,
-                       &number) == 0 &&
+    if (kernel_ask(executor->setup.kernel, CHANNEL_SHELL, "kernel_info_request", &number) == 0 &&
         executor->first_probe == 0)
         executor->first_probe = number;
     set_phase(executor, PHASE_PROBING);
@@ -244,6 +266,8 @@ static void phase_expired(struct timer *timer _unused_, void *user)
         kernel_reopen(executor->setup.kernel, CHANNEL_SHELL);
         return finish(executor, ENDING_NO_REPLY, NULL);
     case PHASE_AWAITING_IDLE:
+        if (executor->holding)
+            return set_phase(executor, PHASE_AWAITING_IDLE); /* it is we who do not listen */
         return begin_probing(executor);
     case PHASE_PROBING:
         if (executor->probes >= MAX_PROBES)
@@ -286,11 +310,25 @@ static void take_own(struct executor *executor, enum channel channel, const stru
     } else if (channel == CHANNEL_IOPUB && says_idle(message)) {
         execution->idle = true;
         review(executor);
+    } else if (channel == CHANNEL_STDIN && strcmp(message->type, "input_request") == 0) {
+        input_request(&execution->input, message, executor->setup.kernel, execution->stream);
+    } else if (channel == CHANNEL_IOPUB && strcmp(message->type, "husk_input") == 0) {
+        input_note(&execution->input, executor->setup.kernel, execution->stream);
     } else if (channel == CHANNEL_IOPUB) {
         if (executor->phase == PHASE_AWAITING_IDLE)
             set_phase(executor, PHASE_AWAITING_IDLE); /* not silent yet */
         outputs_add(execution->outputs, message->type, message->content);
     }
+}
+
+/* Output of threads and processes that live longer than their execution. It belongs to no answer that could still be
+ * given; code can produce any amount of it, so log ever more rarely. */
+static void drop_late(struct executor *executor, const struct message *message)
+{
+    uint64_t dropped = ++executor->late_messages;
+    if ((dropped & (dropped - 1)) == 0)
+        log_event(LOG_INFO, "output came after the end of its execution, and is dropped", "type",
+                  message->type, "so_far", log_number((int64_t)dropped), NULL);
 }
 
 void executor_message(struct executor *executor, enum channel channel,
@@ -310,8 +348,18 @@ void executor_message(struct executor *executor, enum channel channel,
             advance(executor);
         }
     } else if (channel == CHANNEL_IOPUB && strcmp(message->type, "status") != 0) {
-        log_event(LOG_DEBUG, "late output is dropped", "type", message->type, NULL);
+        drop_late(executor, message);
     }
+}
+
+void executor_stream_changed(struct executor *executor)
+{
+    const struct execution *running = executor->running;
+    bool hold = running && running->stream && event_stream_full(running->stream);
+    if (hold == executor->holding)
+        return;
+    executor->holding = hold;
+    kernel_hold_output(executor->setup.kernel, hold);
 }
 
 void executor_damaged(struct executor *executor)
@@ -364,6 +412,7 @@ struct executor *executor_new(const struct executor_setup *setup)
     struct executor *executor = must_alloc(sizeof *executor);
     *executor = (struct executor){.setup = *setup};
     executor->last = &executor->first;
+    executor->kept = kept_results_new();
     executor->phase_timer = timer_add(setup->loop, phase_expired, executor);
     executor->stop_timer = timer_add(setup->loop, stop_expired, executor);
     return executor;
@@ -376,34 +425,69 @@ struct executor *executor_free(struct executor *executor)
     execution_free(executor->running);
     while (executor->first)
         execution_free(pop(executor));
+    kept_results_free(executor->kept);
     timer_remove(executor->phase_timer);
     timer_remove(executor->stop_timer);
     free(executor);
     return NULL;
 }
 
-int executor_submit(struct executor *executor, struct ticket ticket, json_t *code,
-                    uint64_t timeout_ms)
+int executor_submit(struct executor *executor, const struct order *order)
 {
     enum kernel_state state = kernel_state(executor->setup.kernel);
     if (state == KERNEL_NEW || state == KERNEL_DEAD)
         return -ENOTCONN;
     if (executor->queued == MAX_QUEUED_EXECUTIONS)
         return -ENOSPC;
-    struct execution *execution = execution_new(ticket, code, timeout_ms);
+    struct event_stream *stream = NULL;
+    if (order->streams) {
+        stream = event_stream_open(executor->setup.streams, order->ticket, order->format);
+        if (!stream)
+            return -ENOSPC;
+    }
+    struct execution *execution = execution_new(order, stream);
     execution->deadline = timer_add(executor->setup.loop, deadline_expired, executor);
-    timer_arm(execution->deadline, timeout_ms);
+    timer_arm(execution->deadline, order->timeout_ms);
+    size_t ahead = executor->queued + (executor->running != NULL);
     *executor->last = execution;
     executor->last = &execution->next;
     executor->queued++;
+    /* A stream says something at once: its client then knows that it was accepted. */
+    if (stream && (ahead > 0 || state != KERNEL_READY))
+        event_stream_put(stream, "queued", json_pack("{s:I}", "ahead", (json_int_t)ahead));
     advance(executor);
     executor->setup.sink->changed(executor->setup.user);
     return 0;
 }
 
-static bool same_ticket(struct ticket a, struct ticket b)
+static struct execution *find_detached(const struct executor *executor, const char *execution_id)
 {
-    return a.connection == b.connection && a.tag == b.tag;
+    if (executor->running && strcmp(executor->running->id, execution_id) == 0)
+        return executor->running;
+    struct execution *execution = executor->first;
+    while (execution && strcmp(execution->id, execution_id) != 0)
+        execution = execution->next;
+    return execution;
+}
+
+int executor_fetch(struct executor *executor, const char *execution_id, struct buffer *ret_payload)
+{
+    const struct buffer *kept = kept_results_find(executor->kept, execution_id);
+    if (kept)
+        return buffer_append(ret_payload, kept->data, kept->length);
+    struct execution *execution = *execution_id ? find_detached(executor, execution_id) : NULL;
+    if (!execution)
+        return -ENOENT;
+    struct verdict verdict = execution_progress(execution);
+    execution_render(execution, &verdict, ret_payload);
+    return 0;
+}
+
+int executor_input(struct executor *executor, json_t *value)
+{
+    if (!executor->running)
+        return -ENOENT;
+    return input_answer(&executor->running->input, value, executor->setup.kernel);
 }
 
 void executor_cancel(struct executor *executor, struct ticket ticket)

@@ -14,7 +14,11 @@
  * kernel is replaced. SETTLING: nothing runs, but an interrupt is under way and must not hit the
  * next execution.
  *
- * Loop thread. Every execution that was accepted gets exactly one result. */
+ * Output that goes to a stream whose client does not keep up: the kernel's output is held, as long as the stream is full
+ * (event_stream.h). While that lasts no idle status can come, and none is missed.
+ *
+ * Loop thread. Every execution that was accepted gets exactly one result: sent to whoever waits, or as the end of its stream,
+ * or kept if it is detached. */
 #pragma once
 
 #include <jansson.h>
@@ -27,14 +31,16 @@
 #include "loop/loop.h"
 #include "shim/channels.h"
 #include "shim/connection.h"
+#include "shim/event_stream.h"
 #include "shim/kernel.h"
+#include "shim/order.h"
 
 struct executor;
 
 /* Where results go. */
 struct executor_sink {
-    void (*result)(void *user, struct ticket ticket, const struct shim_result_head *head,
-                   const struct buffer *json);
+    /* `payload` of SHIM_RESULT, borrowed */
+    void (*result)(void *user, struct ticket ticket, const struct buffer *payload);
     void (*interrupted)(void *user, struct ticket ticket,
                         int status); /* 0: what ran then has ended; -errno */
     void (*changed)(void *user);     /* busy, number of waiting ones, or count */
@@ -44,6 +50,7 @@ struct executor_sink {
 struct executor_setup {
     struct loop *loop;
     struct kernel *kernel;
+    struct event_streams *streams;
     int oom_fd;
     const struct executor_sink *sink;
     void *user;
@@ -52,11 +59,14 @@ struct executor_setup {
 struct executor *executor_new(const struct executor_setup *setup);
 struct executor *executor_free(struct executor *executor); /* NULL ok, returns NULL */
 
-/* Run `code` (a JSON string) when its turn comes. 0: ← result; -ENOTCONN: there is no kernel; -ENOSPC: too many wait. */
-int executor_submit(struct executor *executor, struct ticket ticket, json_t *code,
-                    uint64_t timeout_ms);
+/* Run it when its turn comes. 0: ← result; -ENOTCONN: there is no kernel; -ENOSPC: too many wait. */
+int executor_submit(struct executor *executor, const struct order *order);
 /* Its caller is gone: forget it, or stop it. ← result all the same. */
 void executor_cancel(struct executor *executor, struct ticket ticket);
+/* Payload of SHIM_RESULT for a detached execution, of what there is so far if it is not over. 0 or -ENOENT. */
+int executor_fetch(struct executor *executor, const char *execution_id, struct buffer *ret_payload);
+/* Answer what the running code asks with input(); `value` NULL: the end of input. 0, or -ENOENT when it asks nothing. */
+int executor_input(struct executor *executor, json_t *value);
 /* Stop what runs. ← interrupted. */
 void executor_interrupt(struct executor *executor, struct ticket ticket);
 /* End all, as the kernel is about to be replaced. */
@@ -69,6 +79,8 @@ void executor_kernel_given_up(struct executor *executor, const char *detail);
 void executor_message(struct executor *executor, enum channel channel,
                       const struct message *message, uint64_t number);
 void executor_damaged(struct executor *executor);
+/* A stream has become full, or is no longer so. */
+void executor_stream_changed(struct executor *executor);
 
 bool executor_busy(const struct executor *executor);
 size_t executor_queued(const struct executor *executor);

@@ -159,6 +159,7 @@ static void process_ended(struct kernel *kernel, const char *how)
                   how, NULL);
         /* First the state, so that nothing new is sent to it; then what it had still to say. */
         set_state(kernel, KERNEL_STOPPING);
+        channels_hold_output(kernel->channels, false);
         channels_pump(kernel->channels);
         kernel->setup.events->lost(kernel->setup.user, how);
         clear_container(kernel);
@@ -246,10 +247,9 @@ static int launch(struct kernel *kernel, struct failure *why)
 
 static void ask_info(struct kernel *kernel)
 {
-    json_auto_t *empty = json_object();
+    struct message_body body = {.type = "kernel_info_request"};
     uint64_t number;
-    if (channels_request(kernel->channels, CHANNEL_SHELL, "kernel_info_request", empty, &number) <
-        0)
+    if (channels_send(kernel->channels, CHANNEL_SHELL, &body, &number) < 0)
         return;
     if (kernel->first_number == 0)
         kernel->first_number = number;
@@ -424,12 +424,22 @@ void kernel_signal(struct kernel *kernel, int signal)
     (void)init_link_signal(kernel->init, kernel->generation, signal);
 }
 
-int kernel_request(struct kernel *kernel, enum channel channel, const char *type,
-                   const json_t *content, uint64_t *ret_number)
+int kernel_send(struct kernel *kernel, enum channel channel, const struct message_body *body,
+                uint64_t *ret_number)
 {
     if (kernel->state != KERNEL_READY)
         return -ENOTCONN;
-    return channels_request(kernel->channels, channel, type, content, ret_number);
+    return channels_send(kernel->channels, channel, body, ret_number);
+}
+
+int kernel_ask(struct kernel *kernel, enum channel channel, const char *type, uint64_t *ret_number)
+{
+    return kernel_send(kernel, channel, &(struct message_body){.type = type}, ret_number);
+}
+
+void kernel_hold_output(struct kernel *kernel, bool hold)
+{
+    channels_hold_output(kernel->channels, hold);
 }
 
 void kernel_reopen(struct kernel *kernel, enum channel channel)

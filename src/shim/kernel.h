@@ -68,9 +68,12 @@ void kernel_replace(struct kernel *kernel);
 /* SIGINT and the like to the kernel's process group. */
 void kernel_signal(struct kernel *kernel, int signal);
 
-/* Only while ready: -ENOTCONN otherwise. As channels_request(). */
-int kernel_request(struct kernel *kernel, enum channel channel, const char *type,
-                   const json_t *content, uint64_t *ret_number);
+/* Only while ready: -ENOTCONN otherwise. As channels_send(). */
+int kernel_send(struct kernel *kernel, enum channel channel, const struct message_body *body,
+                uint64_t *ret_number);
+/* The same for a request that has nothing to say but its type. */
+int kernel_ask(struct kernel *kernel, enum channel channel, const char *type, uint64_t *ret_number);
+void kernel_hold_output(struct kernel *kernel, bool hold); /* see channels_hold_output() */
 void kernel_reopen(struct kernel *kernel, enum channel channel);
 /* Before every wait of the loop, see channels_pump(). */
 void kernel_pump(struct kernel *kernel);

@@ -1,84 +1,59 @@
 #include "shim/outputs.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "husk/limits.h"
 #include "shim/plain_text.h"
 #include "shim/transcript.h"
 
-enum {
-    MAX_MIME_TYPE_LENGTH = 255,
-    MAX_DISPLAY_ID_LENGTH = 255,
-};
-
-/* One thing that was shown: its MIME types, rendered as entries of `results`, joined by commas. */
-struct display {
+/* What was shown under an id, and can be updated. */
+struct updatable {
+    char *id;
     size_t number;
     bool main;
-    char *id; /* NULL: cannot be updated */
-    char *entries;
-    size_t length;
-    size_t count; /* of entries */
+    bool foreign;
 };
 
 struct outputs {
-    struct transcript streams[2]; /* stdout, stderr */
-    struct display *displays;
-    size_t display_count;
-    size_t display_capacity;
-    size_t result_bytes; /* of all entries */
-    size_t result_count;
+    struct recorder *recorder;
+    bool colours;
+    struct updatable *updatables;
+    size_t updatable_count;
+    size_t updatable_capacity;
+    size_t next_number; /* of what is shown next */
     bool clear_pending; /* at the next output */
     bool truncated;
     json_t *error; /* strings; NULL: none */
     json_t *error_value;
-    struct transcript traceback;
-    bool has_traceback;
     int64_t execution_count;
 };
 
-struct outputs *outputs_new(void)
+struct outputs *outputs_new(struct recorder *recorder, bool colours)
 {
     struct outputs *outputs = must_alloc(sizeof *outputs);
-    for (size_t i = 0; i < ARRAY_LENGTH(outputs->streams); i++)
-        transcript_init(&outputs->streams[i], MAX_STREAM_BYTES);
-    transcript_init(&outputs->traceback, MAX_TRACEBACK_BYTES);
-    outputs->execution_count = -1;
+    *outputs = (struct outputs){.recorder = recorder, .colours = colours, .execution_count = -1};
     return outputs;
 }
 
-static void drop_entries(struct outputs *outputs, struct display *display)
+static void forget_displays(struct outputs *outputs)
 {
-    outputs->result_bytes -= display->length;
-    outputs->result_count -= display->count;
-    free(display->entries);
-    display->entries = NULL;
-    display->length = 0;
-    display->count = 0;
-}
-
-static void clear(struct outputs *outputs)
-{
-    for (size_t i = 0; i < outputs->display_count; i++) {
-        drop_entries(outputs, &outputs->displays[i]);
-        free(outputs->displays[i].id);
-    }
-    outputs->display_count = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(outputs->streams); i++)
-        transcript_clear(&outputs->streams[i]);
-    outputs->clear_pending = false;
+    for (size_t i = 0; i < outputs->updatable_count; i++)
+        free(outputs->updatables[i].id);
+    outputs->updatable_count = 0;
+    outputs->next_number = 0;
 }
 
 struct outputs *outputs_free(struct outputs *outputs)
 {
     if (!outputs)
         return NULL;
-    clear(outputs);
-    free(outputs->displays);
-    transcript_free(&outputs->traceback);
+    forget_displays(outputs);
+    free(outputs->updatables);
     json_decref(outputs->error);
     json_decref(outputs->error_value);
     free(outputs);
@@ -100,11 +75,26 @@ int64_t outputs_execution_count(const struct outputs *outputs)
     return outputs->execution_count;
 }
 
-/* --- streams and errors -------------------------------------------------------------------- */
+/* --- streams -------------------------------------------------------------------------------- */
+
+static void clear(struct outputs *outputs)
+{
+    outputs->clear_pending = false;
+    forget_displays(outputs);
+    outputs->recorder->type->clear(outputs->recorder);
+}
 
 static void begin_output(struct outputs *outputs)
 {
     if (outputs->clear_pending)
+        clear(outputs);
+}
+
+static void clear_output(struct outputs *outputs, const json_t *content)
+{
+    if (json_is_true(json_object_get(content, "wait")))
+        outputs->clear_pending = true;
+    else
         clear(outputs);
 }
 
@@ -115,16 +105,48 @@ static void note_count(struct outputs *outputs, const json_t *content)
         outputs->execution_count = json_integer_value(count);
 }
 
-static void add_stream(struct outputs *outputs, const json_t *content)
+/* Which stream a message is about; -EINVAL if it does not say. */
+static int read_stream(const json_t *content)
 {
     const char *name = json_string_value(json_object_get(content, "name"));
+    if (!name)
+        return -EINVAL;
+    return strcmp(name, "stderr") == 0 ? STREAM_STDERR : STREAM_STDOUT;
+}
+
+static void add_stream(struct outputs *outputs, const json_t *content)
+{
+    int stream = read_stream(content);
     const json_t *text = json_object_get(content, "text");
-    if (!name || !json_is_string(text))
+    if (stream < 0 || !json_is_string(text))
         return outputs_mark_truncated(outputs);
     begin_output(outputs);
-    transcript_append(&outputs->streams[strcmp(name, "stderr") == 0], json_string_value(text),
-                      json_string_length(text));
+    outputs->recorder->type->text(outputs->recorder, (enum text_stream)stream,
+                                  json_string_value(text), json_string_length(text));
 }
+
+/* The path is shown to people, so it must be one line of plain text. */
+static bool presentable(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    if (length == 0 || length > MAX_TEXT_PATH_LENGTH)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (path[i] < ' ' || path[i] > '~')
+            return false;
+    }
+    return true;
+}
+
+static void note_whole_text(struct outputs *outputs, const json_t *content)
+{
+    int stream = read_stream(content);
+    const char *path = json_string_value(json_object_get(content, "path"));
+    if (stream >= 0 && presentable(path))
+        outputs->recorder->type->whole_text(outputs->recorder, (enum text_stream)stream, path);
+}
+
+/* --- errors --------------------------------------------------------------------------------- */
 
 /* A string member without colours, cut to the limit; `fallback` if it is none. */
 static json_t *plain_member(const json_t *content, const char *name, const char *fallback)
@@ -139,39 +161,67 @@ static json_t *plain_member(const json_t *content, const char *name, const char 
     return json_stringn(text, utf8_cut(text, length, MAX_ERROR_TEXT_BYTES));
 }
 
-static void set_error(struct outputs *outputs, json_t *error, json_t *error_value)
+static void append_line(struct outputs *outputs, struct transcript *traceback, const json_t *line)
+{
+    const char *text = json_string_value(line);
+    size_t length = json_string_length(line);
+    _cleanup_free_ char *plain = NULL;
+    if (!outputs->colours) {
+        plain = malloc(length + 1);
+        if (!plain)
+            return outputs_mark_truncated(outputs);
+        length = plain_text_strip(text, length, plain);
+        text = plain;
+    }
+    transcript_append(traceback, text, length);
+}
+
+/* The lines as one text, bounded; what is left out sets `truncated`. */
+static void join_traceback(struct outputs *outputs, const json_t *lines, struct buffer *text)
+{
+    struct transcript traceback;
+    transcript_init(&traceback, MAX_TRACEBACK_BYTES);
+    size_t i, written = 0;
+    json_t *line;
+    json_array_foreach(lines, i, line)
+    {
+        if (!json_is_string(line))
+            continue;
+        if (written++ > 0)
+            transcript_append(&traceback, "\n", 1);
+        append_line(outputs, &traceback, line);
+    }
+    if (transcript_render(&traceback, NULL, text) < 0 || transcript_is_cut(&traceback))
+        outputs_mark_truncated(outputs);
+    /* An exception may have a traceback of one empty line; one without any has none. */
+    if (written > 0)
+        (void)buffer_text(text);
+    transcript_free(&traceback);
+}
+
+static void set_error(struct outputs *outputs, json_t *error, json_t *error_value,
+                      const json_t *lines)
 {
     json_decref(outputs->error);
     json_decref(outputs->error_value);
     outputs->error = error;
     outputs->error_value = error_value;
-    outputs->has_traceback = false;
-    transcript_clear(&outputs->traceback);
-}
-
-static void append_traceback_line(struct outputs *outputs, const json_t *line)
-{
-    if (!json_is_string(line))
-        return;
-    _cleanup_free_ char *text = malloc(json_string_length(line) + 1);
-    if (!text)
-        return outputs_mark_truncated(outputs);
-    if (outputs->has_traceback)
-        transcript_append(&outputs->traceback, "\n", 1);
-    outputs->has_traceback = true;
-    transcript_append(&outputs->traceback, text,
-                      plain_text_strip(json_string_value(line), json_string_length(line), text));
+    _cleanup_buffer_ struct buffer traceback = {0};
+    join_traceback(outputs, lines, &traceback);
+    struct exception exception = {
+        .name = json_string_value(error),
+        .value = json_string_value(error_value),
+        .traceback = traceback.data,
+        .traceback_length = traceback.length,
+    };
+    outputs->recorder->type->exception(outputs->recorder, &exception);
 }
 
 static void add_error(struct outputs *outputs, const json_t *content)
 {
     begin_output(outputs);
-    set_error(outputs, plain_member(content, "ename", "Error"),
-              plain_member(content, "evalue", ""));
-    size_t i;
-    json_t *line;
-    json_array_foreach(json_object_get(content, "traceback"), i, line)
-        append_traceback_line(outputs, line);
+    set_error(outputs, plain_member(content, "ename", "Error"), plain_member(content, "evalue", ""),
+              json_object_get(content, "traceback"));
 }
 
 void outputs_reply(struct outputs *outputs, const json_t *content)
@@ -183,176 +233,89 @@ void outputs_reply(struct outputs *outputs, const json_t *content)
     if (status && strcmp(status, "error") == 0)
         add_error(outputs, content);
     else if (status && strcmp(status, "aborted") == 0)
-        set_error(outputs, json_string("Aborted"), json_string("the kernel skipped this code"));
+        set_error(outputs, json_string("Aborted"), json_string("the kernel skipped this code"),
+                  NULL);
     else
         set_error(outputs, json_string("NoReply"),
-                  json_string("the kernel's reply could not be read"));
+                  json_string("the kernel's reply could not be read"), NULL);
 }
 
-/* --- results ------------------------------------------------------------------------------- */
+/* --- what is shown -------------------------------------------------------------------------- */
 
-static int append_bytes(const char *bytes, size_t length, void *buffer)
-{
-    return buffer_append(buffer, bytes, length);
-}
-
-static bool is_json_type(const char *type)
-{
-    size_t length = strlen(type);
-    return strcmp(type, "application/json") == 0 ||
-           (length > 5 && strcmp(type + length - 5, "+json") == 0);
-}
-
-/* What an entry has as data: JSON types as they are, all others as text, which may come as a list of lines.
- * A new reference, NULL if it is neither. */
-static json_t *entry_data(const char *type, json_t *value)
-{
-    if (is_json_type(type) || json_is_string(value))
-        return json_incref(value);
-    if (!json_is_array(value))
-        return NULL;
-    _cleanup_buffer_ struct buffer joined = BUFFER_LIMITED(MAX_RESULT_BYTES);
-    size_t i;
-    json_t *line;
-    json_array_foreach(value, i, line)
-    {
-        if (!json_is_string(line) ||
-            buffer_append(&joined, json_string_value(line), json_string_length(line)) < 0)
-            return NULL;
-    }
-    return json_stringn(joined.data ? joined.data : "", joined.length);
-}
-
-struct entry {
-    const char *type;
-    json_t *value;
-    const json_t *metadata; /* of the whole display, by MIME type */
-};
-
-/* Append `entry` to `rendered`. 0, or -ENOSPC or -EINVAL with nothing changed. */
-static int render_entry(const struct display *display, struct entry entry, struct buffer *rendered)
-{
-    json_t *data = entry_data(entry.type, entry.value);
-    if (!data)
-        return -EINVAL;
-    json_auto_t *object = json_object();
-    json_t *own = json_object_get(entry.metadata, entry.type);
-    int r = json_object_set_new(object, "type", json_string(entry.type));
-    r |= json_object_set_new(object, "data", data);
-    r |= json_object_set_new(object, "output", json_integer((json_int_t)display->number));
-    if (display->main)
-        r |= json_object_set_new(object, "main", json_true());
-    if (json_object_size(own) > 0)
-        r |= json_object_set(object, "metadata", own);
-
-    size_t before = rendered->length;
-    if (r == 0 && before > 0)
-        r = buffer_append(rendered, ",", 1);
-    if (r == 0)
-        r = json_dump_callback(object, append_bytes, rendered, JSON_COMPACT);
-    if (r == 0)
-        return 0;
-    rendered->length = before;
-    return -ENOSPC;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Give `display` the MIME types of `content`, as far as the limits go. */
-static void fill_display(struct outputs *outputs, struct display *display, const json_t *content)
-{
-    drop_entries(outputs, display);
-    _cleanup_buffer_ struct buffer rendered = {0};
-    const char *type;
-    json_t *value;
-    json_object_foreach(json_object_get(content, "data"), type, value)
-    {
-        size_t room = MAX_RESULTS_BYTES - outputs->result_bytes - rendered.length;
-        if (!*type || strlen(type) > MAX_MIME_TYPE_LENGTH ||
-            outputs->result_count + display->count >= MAX_RESULTS) {
-            outputs->truncated = true;
-            continue;
-        }
-        rendered.limit = rendered.length + smaller(room, MAX_RESULT_BYTES);
-        struct entry entry = {type, value, json_object_get(content, "metadata")};
-        if (rendered.limit == 0 || render_entry(display, entry, &rendered) < 0)
-            outputs->truncated = true;
-        else
-            display->count++;
-    }
-    if (display->count == 0)
-        return;
-    display->length = rendered.length;
-    display->entries = buffer_take(&rendered);
-    /* The buffer may be twice as large as what is in it. */
-    char *fitting = realloc(display->entries, display->length + 1);
-    if (fitting)
-        display->entries = fitting;
-    outputs->result_bytes += display->length;
-    outputs->result_count += display->count;
-}
-
-/* Its identity within this execution, NULL if it has none. */
+/* Its identity, NULL if it has none. */
 static const char *display_id(const json_t *content)
 {
     const json_t *id = json_object_get(json_object_get(content, "transient"), "display_id");
-    return json_string_length(id) <= MAX_DISPLAY_ID_LENGTH ? json_string_value(id) : NULL;
+    const char *text = json_string_value(id);
+    size_t length = json_string_length(id);
+    return text && length == strlen(text) && length <= MAX_DISPLAY_ID_LENGTH ? text : NULL;
 }
 
-static void add_display(struct outputs *outputs, const json_t *content, bool main)
+/* Beyond the limit, or without memory, it just cannot be updated any more. */
+static void remember(struct outputs *outputs, const struct display *display)
 {
-    if (!json_is_object(json_object_get(content, "data")))
+    if (!display->id || outputs->updatable_count == MAX_RESULTS)
+        return;
+    if (outputs->updatable_count == outputs->updatable_capacity) {
+        size_t capacity = outputs->updatable_capacity ? outputs->updatable_capacity * 2 : 8;
+        struct updatable *grown = realloc(outputs->updatables, capacity * sizeof *grown);
+        if (!grown)
+            return;
+        outputs->updatables = grown;
+        outputs->updatable_capacity = capacity;
+    }
+    outputs->updatables[outputs->updatable_count++] =
+        (struct updatable){.id = must_copy(display->id),
+                           .number = display->number,
+                           .main = display->main,
+                           .foreign = display->foreign};
+}
+
+static void show(struct outputs *outputs, struct display display)
+{
+    if (!json_is_object(json_object_get(display.content, "data")))
         return outputs_mark_truncated(outputs);
     begin_output(outputs);
-    if (outputs->display_count == MAX_RESULTS)
-        return outputs_mark_truncated(outputs);
-    if (outputs->display_count == outputs->display_capacity) {
-        size_t capacity = outputs->display_capacity ? outputs->display_capacity * 2 : 8;
-        struct display *grown = realloc(outputs->displays, capacity * sizeof *grown);
-        if (!grown)
-            return outputs_mark_truncated(outputs);
-        outputs->displays = grown;
-        outputs->display_capacity = capacity;
-    }
-    const char *id = display_id(content);
-    struct display *display = &outputs->displays[outputs->display_count];
-    *display = (struct display){
-        .number = outputs->display_count++, .main = main, .id = id ? must_copy(id) : NULL};
-    fill_display(outputs, display, content);
+    display.number = outputs->next_number++;
+    display.id = display_id(display.content);
+    remember(outputs, &display);
+    outputs->recorder->type->display(outputs->recorder, &display);
 }
 
 static void add_display_data(struct outputs *outputs, const json_t *content)
 {
-    add_display(outputs, content, false);
+    show(outputs, (struct display){.content = content});
 }
 
 static void add_execute_result(struct outputs *outputs, const json_t *content)
 {
     note_count(outputs, content);
-    add_display(outputs, content, true);
+    show(outputs, (struct display){.content = content, .main = true});
 }
 
+/* An id that this execution has not shown is one of an earlier execution, whose answer is sent already: whoever has
+ * that answer has to be told. */
 static void update_display_data(struct outputs *outputs, const json_t *content)
 {
     const char *id = display_id(content);
     if (!id || !json_is_object(json_object_get(content, "data")))
         return;
-    for (size_t i = 0; i < outputs->display_count; i++) {
-        struct display *display = &outputs->displays[i];
-        if (display->id && strcmp(display->id, id) == 0)
-            fill_display(outputs, display, content);
+    bool found = false;
+    for (size_t i = 0; i < outputs->updatable_count; i++) {
+        const struct updatable *shown = &outputs->updatables[i];
+        if (strcmp(shown->id, id) != 0)
+            continue;
+        found = true;
+        struct display display = {.number = shown->number,
+                                  .main = shown->main,
+                                  .replaces = true,
+                                  .foreign = shown->foreign,
+                                  .id = id,
+                                  .content = content};
+        outputs->recorder->type->display(outputs->recorder, &display);
     }
-}
-
-static void clear_output(struct outputs *outputs, const json_t *content)
-{
-    if (json_is_true(json_object_get(content, "wait")))
-        outputs->clear_pending = true;
-    else
-        clear(outputs);
+    if (!found)
+        show(outputs, (struct display){.content = content, .foreign = true});
 }
 
 void outputs_add(struct outputs *outputs, const char *type, const json_t *content)
@@ -368,7 +331,11 @@ void outputs_add(struct outputs *outputs, const char *type, const json_t *conten
         {"update_display_data", update_display_data},
         {"clear_output", clear_output},
         {"error", add_error},
+        {"husk_whole_text", note_whole_text},
     };
+    /* Our kernel says when it left something out to stay below the limits of messages. */
+    if (json_is_true(json_object_get(content, "husk_truncated")))
+        outputs_mark_truncated(outputs);
     for (size_t i = 0; i < ARRAY_LENGTH(handlers); i++) {
         if (strcmp(handlers[i].type, type) != 0)
             continue;
@@ -380,83 +347,37 @@ void outputs_add(struct outputs *outputs, const char *type, const json_t *conten
     }
 }
 
-/* --- the answer ---------------------------------------------------------------------------- */
+/* --- how it ended --------------------------------------------------------------------------- */
 
-static json_t *transcript_string(const struct transcript *transcript)
+int outputs_describe_error(const struct outputs *outputs, const struct verdict *verdict,
+                           json_t *object)
 {
-    _cleanup_buffer_ struct buffer text = {0};
-    if (transcript_render(transcript, &text) < 0)
-        return NULL;
-    return json_stringn(text.data ? text.data : "", text.length);
-}
-
-/* The members in front of the results. */
-static json_t *answer_front(const struct outputs *outputs, const struct verdict *verdict)
-{
-    json_auto_t *front = json_object();
-    int r = json_object_set_new(front, "stdout", transcript_string(&outputs->streams[0]));
-    r |= json_object_set_new(front, "stderr", transcript_string(&outputs->streams[1]));
     json_t *error = verdict->error   ? json_string(verdict->error)
                     : outputs->error ? json_incref(outputs->error)
                                      : json_null();
-    r |= json_object_set_new(front, "error", error);
     json_t *value = verdict->error         ? json_string(verdict->error_value)
                     : outputs->error_value ? json_incref(outputs->error_value)
                                            : json_null();
-    r |= json_object_set_new(front, "error_value", value);
-    r |= json_object_set_new(front, "traceback",
-                             outputs->has_traceback ? transcript_string(&outputs->traceback)
-                                                    : json_null());
-    return r == 0 ? json_incref(front) : NULL;
+    int r = json_object_set_new(object, "error", error);
+    r |= json_object_set_new(object, "error_value", value);
+    return r == 0 ? 0 : -ENOMEM;
 }
 
-/* The members behind them. */
-static json_t *answer_back(const struct outputs *outputs, const struct verdict *verdict)
+int outputs_describe_end(const struct outputs *outputs, const struct verdict *verdict,
+                         json_t *object)
 {
     static const char *const names[] = {
         [EXECUTION_OK] = "ok",           [EXECUTION_ERROR] = "error",
         [EXECUTION_TIMEOUT] = "timeout", [EXECUTION_INTERRUPTED] = "interrupted",
-        [EXECUTION_DIED] = "died",
+        [EXECUTION_DIED] = "died",       [EXECUTION_QUEUED] = "queued",
+        [EXECUTION_RUNNING] = "running",
     };
-    bool truncated = outputs->truncated || transcript_is_cut(&outputs->streams[0]) ||
-                     transcript_is_cut(&outputs->streams[1]) ||
-                     transcript_is_cut(&outputs->traceback);
+    bool truncated = outputs->truncated || outputs->recorder->type->is_cut(outputs->recorder);
     json_t *count =
         outputs->execution_count >= 0 ? json_integer(outputs->execution_count) : json_null();
-    return json_pack("{s:s, s:b, s:o, s:I, s:b}", "status", names[verdict->status], "state_lost",
-                     verdict->state_lost, "execution_count", count, "duration_ms",
-                     (json_int_t)verdict->duration_ms, "truncated", truncated);
-}
-
-/* The results are JSON text already, so they are set between the two objects as they are. */
-int outputs_render(struct outputs *outputs, const struct verdict *verdict, struct buffer *out)
-{
-    json_auto_t *front = answer_front(outputs, verdict);
-    json_auto_t *back = answer_back(outputs, verdict);
-    if (!front || !back)
-        return -ENOMEM;
-    if (json_dump_callback(front, append_bytes, out, JSON_COMPACT) < 0)
-        return -ENOSPC;
-    out->length--; /* the brace */
-    int r = buffer_append_text(out, ",\"results\":[");
-    const char *separator = "";
-    for (size_t i = 0; i < outputs->display_count && r == 0; i++) {
-        const struct display *display = &outputs->displays[i];
-        if (display->count == 0)
-            continue;
-        r = buffer_append_text(out, separator);
-        if (r == 0)
-            r = buffer_append(out, display->entries, display->length);
-        separator = ",";
-    }
-    if (r == 0)
-        r = buffer_append_text(out, "],");
-    size_t brace = out->length;
-    if (r == 0 && json_dump_callback(back, append_bytes, out, JSON_COMPACT) < 0)
-        r = -ENOSPC;
-    if (r == 0) {
-        memmove(out->data + brace, out->data + brace + 1, out->length - brace - 1);
-        out->length--;
-    }
-    return r;
+    json_auto_t *end =
+        json_pack("{s:s, s:b, s:o, s:I, s:b}", "status", names[verdict->status], "state_lost",
+                  verdict->state_lost, "execution_count", count, "duration_ms",
+                  (json_int_t)verdict->duration_ms, "truncated", truncated);
+    return end && json_object_update(object, end) == 0 ? 0 : -ENOMEM;
 }

@@ -1,21 +1,22 @@
-/* What an execution puts out, collected from the kernel's messages into the answer of API.md
- * "Running code". Pure: JSON in, JSON text out; every amount is bounded (husk/limits.h), and what
- * is beyond sets `truncated`.
+/* Makes sense of what a kernel says during one execution: which of it is output, what replaces or clears what, whether
+ * there was an error. The output itself goes to a recorder. Pure; every amount is bounded (husk/limits.h), and what is
+ * beyond sets `truncated`.
  *
- * Life: outputs_new → outputs_add, outputs_reply … → outputs_render → outputs_free. Nothing here
- * trusts the content: a member of the wrong type counts as absent. */
+ * Life: outputs_new → outputs_add, outputs_reply … → outputs_describe → outputs_free. Nothing here trusts the content: a
+ * member of the wrong type counts as absent. */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
 #include "husk/shim_protocol.h"
+#include "shim/recorder.h"
 
 struct outputs;
 
-struct outputs *outputs_new(void);
+/* Borrows the recorder. `colours`: leave terminal escapes in tracebacks. */
+struct outputs *outputs_new(struct recorder *recorder, bool colours);
 struct outputs *outputs_free(struct outputs *outputs); /* NULL ok, returns NULL */
 
 /* A message of iopub, by its msg_type; types that are no output are ignored. `content` is borrowed;
@@ -38,5 +39,8 @@ struct verdict {
     uint64_t duration_ms;
 };
 
-/* Append the answer to `out`. 0, -ENOSPC or -ENOMEM. */
-int outputs_render(struct outputs *outputs, const struct verdict *verdict, struct buffer *out);
+/* Set "error" and "error_value", or "status" and all that stands behind the outputs in an answer. 0 or -ENOMEM. */
+int outputs_describe_error(const struct outputs *outputs, const struct verdict *verdict,
+                           json_t *object);
+int outputs_describe_end(const struct outputs *outputs, const struct verdict *verdict,
+                         json_t *object);

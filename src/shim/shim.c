@@ -12,6 +12,7 @@
 #include "husk/limits.h"
 #include "husk/shim_protocol.h"
 #include "shim/connection.h"
+#include "shim/event_stream.h"
 #include "shim/executor.h"
 #include "shim/kernel.h"
 
@@ -27,6 +28,7 @@ struct shim {
     struct connection *connection;
     struct kernel *kernel;
     struct executor *executor;
+    struct event_streams *streams;
     json_t *record;                               /* huskd's note; NULL: none */
     struct status told;                           /* last */
     struct ticket restarts[MAX_WAITING_REQUESTS]; /* who waits for the fresh kernel */
@@ -107,15 +109,10 @@ static void tell_dead(struct shim *shim)
 
 /* --- from the executor ---------------------------------------------------------------------- */
 
-static void on_result(void *user, struct ticket ticket, const struct shim_result_head *head,
-                      const struct buffer *json)
+static void on_result(void *user, struct ticket ticket, const struct buffer *payload)
 {
     struct shim *shim = user;
-    _cleanup_buffer_ struct buffer payload = {0};
-    if (buffer_append(&payload, head, sizeof *head) < 0 ||
-        buffer_append(&payload, json->data, json->length) < 0)
-        return log_event(LOG_ERROR, "no memory for a result", NULL);
-    connection_answer(shim->connection, ticket, SHIM_RESULT, payload.data, payload.length);
+    connection_answer(shim->connection, ticket, SHIM_RESULT, payload->data, payload->length);
 }
 
 static void on_interrupted(void *user, struct ticket ticket, int status)
@@ -126,6 +123,12 @@ static void on_interrupted(void *user, struct ticket ticket, int status)
 static void on_changed(void *user)
 {
     tell_changes(user);
+}
+
+static void on_stream_changed(void *user)
+{
+    struct shim *shim = user;
+    executor_stream_changed(shim->executor);
 }
 
 static const struct executor_sink executor_sink = {on_result, on_interrupted, on_changed};
@@ -202,6 +205,7 @@ static const struct kernel_events kernel_events = {
 
 static void on_hello(struct shim *shim, struct ticket ticket _unused_, const json_t *body _unused_)
 {
+    event_streams_discard_old(shim->streams);
     tell_status(shim, true);
     if (kernel_state(shim->kernel) == KERNEL_DEAD)
         tell_dead(shim);
@@ -230,22 +234,49 @@ static void on_record(struct shim *shim, struct ticket ticket _unused_, const js
 
 static void on_execute(struct shim *shim, struct ticket ticket, const json_t *body)
 {
-    json_t *code = json_object_get(body, "code");
-    json_int_t timeout = json_integer_value(json_object_get(body, "timeout_ms"));
-    if (!json_is_string(code) || json_string_length(code) > MAX_CODE_BYTES || timeout <= 0 ||
-        timeout > (json_int_t)MAX_TIMEOUT_SECONDS * 1000)
-        return answer_rejected(shim, ticket, "invalid", "The code or its timeout is not usable.");
-    int r = executor_submit(shim->executor, ticket, code, (uint64_t)timeout);
+    struct order order;
+    if (order_read(ticket, body, &order) < 0)
+        return answer_rejected(shim, ticket, "invalid", "The code or its options are not usable.");
+    int r = executor_submit(shim->executor, &order);
     if (r == -ENOSPC)
         answer_rejected(shim, ticket, "queue_full",
                         "Too many executions are waiting for this sandbox.");
     else if (r < 0)
         answer_rejected(shim, ticket, "not_running", "The sandbox has no running kernel.");
+    else if (order.execution_id)
+        answer_done(shim, ticket, 0, "");
 }
 
 static void on_cancel(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
 {
+    event_streams_discard(shim->streams, ticket);
     executor_cancel(shim->executor, ticket);
+}
+
+static void on_input(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    json_t *value = json_object_get(body, "value");
+    int r = executor_input(shim->executor, json_is_string(value) ? value : NULL);
+    if (r == -ENOENT)
+        answer_rejected(
+            shim, ticket, "no_input_expected",
+            "No code in this sandbox waits for input. It does so when it calls input() in an "
+            "execution that streams and was sent with \"stdin\": \"ask\".");
+    else
+        answer_done(shim, ticket, r, r < 0 ? "The kernel did not take the input." : "");
+}
+
+static void on_fetch(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    const char *id = json_string_value(json_object_get(body, "execution_id"));
+    _cleanup_buffer_ struct buffer payload =
+        BUFFER_LIMITED(sizeof(struct shim_result_head) + MAX_ANSWER_BYTES);
+    if (executor_fetch(shim->executor, id ? id : "", &payload) < 0)
+        return answer_rejected(
+            shim, ticket, "execution_not_found",
+            "This sandbox has no detached execution of this id, or its result was "
+            "forgotten because many others came after it.");
+    connection_answer(shim->connection, ticket, SHIM_RESULT, payload.data, payload.length);
 }
 
 static void on_interrupt(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
@@ -265,6 +296,15 @@ static void on_restart(struct shim *shim, struct ticket ticket, const json_t *bo
     kernel_replace(shim->kernel);
 }
 
+static void on_credit(struct shim *shim, struct ticket ticket, const char *payload, size_t length)
+{
+    struct shim_credit credit;
+    if (length != sizeof credit)
+        return;
+    memcpy(&credit, payload, sizeof credit);
+    event_streams_credit(shim->streams, ticket, credit.bytes);
+}
+
 static void on_frame(void *user, uint16_t type, struct ticket ticket, const char *payload,
                      size_t length)
 {
@@ -275,10 +315,13 @@ static void on_frame(void *user, uint16_t type, struct ticket ticket, const char
         [SHIM_HELLO] = {on_hello, false},     [SHIM_START] = {on_start, true},
         [SHIM_RECORD] = {on_record, true},    [SHIM_EXECUTE] = {on_execute, true},
         [SHIM_CANCEL] = {on_cancel, false},   [SHIM_INTERRUPT] = {on_interrupt, false},
-        [SHIM_RESTART] = {on_restart, false},
+        [SHIM_RESTART] = {on_restart, false}, [SHIM_INPUT] = {on_input, true},
+        [SHIM_FETCH] = {on_fetch, true},
     };
     struct shim *shim = user;
     json_auto_t *body = NULL;
+    if (type == SHIM_CREDIT)
+        return on_credit(shim, ticket, payload, length);
     if (type >= ARRAY_LENGTH(handlers) || !handlers[type].handle)
         return log_event(LOG_WARNING, "huskd sent something unknown", "type", log_number(type),
                          NULL);
@@ -314,20 +357,22 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
     shim->kernel = kernel_new(&kernel_setup, why);
     if (!shim->kernel)
         return shim_free(shim);
+    shim->connection = connection_new(setup->loop, setup->listen_fd, on_frame, shim);
+    if (!shim->connection) {
+        (void)fail(why, errno, "watch the socket for huskd");
+        return shim_free(shim);
+    }
+    shim->streams = event_streams_new(setup->loop, shim->connection, on_stream_changed, shim);
     struct executor_setup executor_setup = {
         .loop = setup->loop,
         .kernel = shim->kernel,
+        .streams = shim->streams,
         .oom_fd = setup->oom_fd,
         .sink = &executor_sink,
         .user = shim,
     };
     shim->executor = executor_new(&executor_setup);
     shim->told = current_status(shim);
-    shim->connection = connection_new(setup->loop, setup->listen_fd, on_frame, shim);
-    if (!shim->connection) {
-        (void)fail(why, errno, "watch the socket for huskd");
-        return shim_free(shim);
-    }
     loop_before_wait(setup->loop, before_wait, shim);
     return shim;
 }
@@ -337,6 +382,7 @@ struct shim *shim_free(struct shim *shim)
     if (!shim)
         return NULL;
     executor_free(shim->executor);
+    event_streams_free(shim->streams);
     kernel_free(shim->kernel);
     connection_free(shim->connection);
     json_decref(shim->record);

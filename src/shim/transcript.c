@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "husk/limits.h"
 
 enum {
-    NOTE_ROOM = 64
+    NOTE_ROOM = 96 + MAX_TEXT_PATH_LENGTH
 };
-
-#define NOTE "\n[%llu bytes left out]\n"
 
 void transcript_init(struct transcript *transcript, size_t limit)
 {
@@ -88,7 +87,7 @@ bool transcript_is_cut(const struct transcript *transcript)
     return transcript->missing > 0;
 }
 
-int transcript_render(const struct transcript *transcript, struct buffer *out)
+int transcript_render(const struct transcript *transcript, const char *whole, struct buffer *out)
 {
     int r = buffer_append(out, transcript->head.data, transcript->head.length);
     size_t room = tail_room(transcript);
@@ -102,7 +101,8 @@ int transcript_render(const struct transcript *transcript, struct buffer *out)
             missing++;
         }
         if (r == 0)
-            r = buffer_printf(out, NOTE, (unsigned long long)missing);
+            r = buffer_printf(out, "\n[%llu bytes left out%s%s]\n", (unsigned long long)missing,
+                              whole ? "; the whole text is in " : "", whole ? whole : "");
     }
     size_t first = length < room - start ? length : room - start;
     if (r == 0 && first > 0)

@@ -25,5 +25,6 @@ void transcript_free(struct transcript *transcript);
 void transcript_append(struct transcript *transcript, const char *text, size_t length);
 void transcript_clear(struct transcript *transcript);
 bool transcript_is_cut(const struct transcript *transcript);
-/* Append the text to `out`: 0, -ENOSPC or -ENOMEM. */
-int transcript_render(const struct transcript *transcript, struct buffer *out);
+/* Append the text to `out`: 0, -ENOSPC or -ENOMEM. `whole`: path of a file that has all of it, for the note about what is
+ * missing; at most MAX_TEXT_PATH_LENGTH bytes; NULL: there is none. */
+int transcript_render(const struct transcript *transcript, const char *whole, struct buffer *out);

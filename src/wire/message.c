@@ -147,29 +147,40 @@ static char *render_header(struct message_name name, const char *type)
                        name.session, (unsigned long long)name.number, name.session, date, type);
 }
 
-int message_build(const struct signatures *signatures, struct message_name name, const char *type,
-                  const json_t *content, struct message_draft *ret)
+/* free() the text; NULL when memory is out. */
+static char *render_object(const json_t *object)
 {
-    char *text = json_dumps(content, JSON_COMPACT);
-    if (!text)
-        return -ENOMEM;
-    *ret = (struct message_draft){.header = render_header(name, type), .content = text};
-    struct part *body = ret->parts + 2;
-    body[PART_HEADER] = (struct part){ret->header, strlen(ret->header)};
-    body[PART_PARENT] = PART_LITERAL("{}");
-    body[PART_METADATA] = PART_LITERAL("{}");
-    body[PART_CONTENT] = (struct part){text, strlen(text)};
-    signature_make(signatures, body, ret->signature);
+    return object ? json_dumps(object, JSON_COMPACT) : must_copy("{}");
+}
+
+int message_build(const struct signatures *signatures, struct message_name name,
+                  const struct message_body *body, struct message_draft *ret)
+{
+    *ret = (struct message_draft){.texts = {
+                                      [PART_HEADER] = render_header(name, body->type),
+                                      [PART_PARENT] = render_object(body->parent),
+                                      [PART_METADATA] = render_object(body->metadata),
+                                      [PART_CONTENT] = render_object(body->content),
+                                  }};
+    struct part *signed_parts = ret->parts + 2;
+    for (size_t i = 0; i < SIGNED_PARTS; i++) {
+        if (!ret->texts[i]) {
+            message_draft_free(ret);
+            return -ENOMEM;
+        }
+        signed_parts[i] = (struct part){ret->texts[i], strlen(ret->texts[i])};
+    }
+    signature_make(signatures, signed_parts, ret->signature);
     ret->parts[0] = PART_LITERAL(DELIMITER);
     ret->parts[1] = (struct part){ret->signature, SIGNATURE_TEXT_SIZE - 1};
     return 0;
 }
 
-void message_draft_free(struct message_draft *request)
+void message_draft_free(struct message_draft *draft)
 {
-    free(request->header);
-    free(request->content);
-    *request = (struct message_draft){0};
+    for (size_t i = 0; i < SIGNED_PARTS; i++)
+        free(draft->texts[i]);
+    *draft = (struct message_draft){0};
 }
 
 uint64_t message_number(const char *message_id, const char *session)

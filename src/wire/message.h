@@ -32,15 +32,22 @@ int message_parse(const struct part *parts, size_t count, struct signatures *sig
                   struct message *ret, struct failure *why);
 void message_free(struct message *message); /* zeroed ok */
 
-/* A request, ready to send. Owns its texts. */
+/* What to say. All of it is borrowed. */
+struct message_body {
+    const char *type;
+    const json_t *content;
+    const json_t *metadata; /* NULL: none */
+    const json_t *parent;   /* header of the message that this answers; NULL: none */
+};
+
+/* A message, ready to send. Owns its texts. */
 enum {
     MESSAGE_PARTS = 6
 };
 struct message_draft {
     struct part parts[MESSAGE_PARTS];
     char signature[SIGNATURE_TEXT_SIZE];
-    char *header;
-    char *content;
+    char *texts[SIGNED_PARTS];
 };
 
 #define _cleanup_draft_ _cleanup_(message_draft_free)
@@ -52,10 +59,10 @@ struct message_name {
     uint64_t number; /* from 1, never repeated */
 };
 
-/* `content` is borrowed. 0 or -ENOMEM. */
-int message_build(const struct signatures *signatures, struct message_name name, const char *type,
-                  const json_t *content, struct message_draft *ret);
-void message_draft_free(struct message_draft *request); /* zeroed ok */
+/* 0 or -ENOMEM. */
+int message_build(const struct signatures *signatures, struct message_name name,
+                  const struct message_body *body, struct message_draft *ret);
+void message_draft_free(struct message_draft *draft); /* zeroed ok */
 
 /* The number of the request with this msg_id, 0 if it is not one of this session. */
 uint64_t message_number(const char *message_id, const char *session);

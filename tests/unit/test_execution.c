@@ -9,24 +9,40 @@
 #include "base/attributes.h"
 #include "base/clock.h"
 
-static struct execution *make(void)
+static struct execution *make_from(struct order order)
 {
     json_t *code = json_string("1+1");
-    struct execution *execution =
-        execution_new((struct ticket){.connection = 1, .tag = 2}, code, 1500);
+    order.ticket = (struct ticket){.connection = 1, .tag = 2};
+    order.code = code;
+    order.timeout_ms = 1500;
+    struct execution *execution = execution_new(&order, NULL);
     json_decref(code);
     return execution;
+}
+
+static struct execution *make(void)
+{
+    return make_from((struct order){0});
+}
+
+static json_t *json_of(const struct buffer *payload, struct shim_result_head *head)
+{
+    assert_true(payload->length > sizeof *head);
+    memcpy(head, payload->data, sizeof *head);
+    return json_loadb(payload->data + sizeof *head, payload->length - sizeof *head, 0, NULL);
 }
 
 /* The answer of an execution that ended like this, which is freed. */
 static json_t *answer_of(struct execution *execution, enum ending ending, const char *detail,
                          struct shim_result_head *head)
 {
-    struct buffer json = BUFFER_LIMITED(MAX_ANSWER_BYTES);
-    execution_answer(execution, ending, detail, head, &json);
-    json_t *answer = json_loadb(json.data, json.length, 0, NULL);
+    char text[VERDICT_TEXT_SIZE];
+    struct buffer payload = BUFFER_LIMITED(MAX_ANSWER_BYTES);
+    struct verdict verdict = execution_judge(execution, ending, detail, text);
+    execution_render(execution, &verdict, &payload);
+    json_t *answer = json_of(&payload, head);
     assert_non_null(answer);
-    buffer_free(&json);
+    buffer_free(&payload);
     execution_free(execution);
     return answer;
 }
@@ -161,8 +177,10 @@ static void no_room(void **state)
     json_decref(content);
     struct buffer json = BUFFER_LIMITED(1000);
     struct shim_result_head head;
-    execution_answer(execution, ENDING_DIED, "ended", &head, &json);
-    json_t *answer = json_loadb(json.data, json.length, 0, NULL);
+    char text[VERDICT_TEXT_SIZE];
+    struct verdict verdict = execution_judge(execution, ENDING_DIED, "ended", text);
+    execution_render(execution, &verdict, &json);
+    json_t *answer = json_of(&json, &head);
     expect_text(answer, "error", "KernelDied");
     expect_text(answer, "stdout", "");
     assert_true(json_is_true(json_object_get(answer, "truncated")));
@@ -185,12 +203,59 @@ static void request(void **state)
     execution_free(execution);
 }
 
+/* What the protocol has no place for goes into the metadata, and never into the code. */
+static void metadata(void **state)
+{
+    (void)state;
+    json_t *env = json_pack("{s:s}", "KEY", "va\"lue");
+    struct execution *execution =
+        make_from((struct order){.env = env, .colours = true, .input = INPUT_ASK});
+    json_t *given = execution_metadata(execution);
+    json_t *expected = json_pack("{s:{s:b, s:s, s:{s:s}}}", "husk", "colors", 1, "stdin", "ask",
+                                 "env", "KEY", "va\"lue");
+    assert_true(json_equal(given, expected));
+    json_t *content = execution_request(execution);
+    assert_true(json_is_true(json_object_get(content, "allow_stdin")));
+    json_decref(content);
+    json_decref(given);
+    json_decref(expected);
+    json_decref(env);
+    execution_free(execution);
+}
+
+static void progress(void **state)
+{
+    (void)state;
+    struct execution *execution =
+        make_from((struct order){.execution_id = "0b5a7e5e-0000-4000-8000-000000000001"});
+    json_t *content = json_pack("{s:s, s:s}", "name", "stdout", "text", "so far");
+    for (int i = 0; i < 2; i++) {
+        struct buffer payload = {0};
+        struct shim_result_head head;
+        struct verdict verdict = execution_progress(execution);
+        execution_render(execution, &verdict, &payload);
+        json_t *answer = json_of(&payload, &head);
+        expect_text(answer, "execution_id", "0b5a7e5e-0000-4000-8000-000000000001");
+        expect_text(answer, "status", i == 0 ? "queued" : "running");
+        expect_text(answer, "stdout", i == 0 ? "" : "so far");
+        assert_null(json_object_get(answer, "files"));
+        json_decref(answer);
+        buffer_free(&payload);
+        execution->number = 7;
+        execution->started_at = now_ms();
+        outputs_add(execution->outputs, "stream", content);
+    }
+    json_decref(content);
+    execution_free(execution);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endings),           cmocka_unit_test(python_error),
         cmocka_unit_test(state_lost_before), cmocka_unit_test(long_detail),
         cmocka_unit_test(no_room),           cmocka_unit_test(request),
+        cmocka_unit_test(metadata),          cmocka_unit_test(progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

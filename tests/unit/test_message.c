@@ -246,7 +246,8 @@ static void request_can_be_parsed(void **state)
     json_t *content = json_pack("{s:s%}", "code", "a\0\n\xc3\xa9", (size_t)5);
     struct message_draft request;
     struct message_name name = {.session = "abc", .number = 42};
-    assert_int_equal(message_build(&keyed, name, "execute_request", content, &request), 0);
+    struct message_body body = {.type = "execute_request", .content = content};
+    assert_int_equal(message_build(&keyed, name, &body, &request), 0);
     struct message message;
     struct failure why;
     assert_int_equal(message_parse(request.parts, MESSAGE_PARTS, &keyed, &message, &why), 0);
@@ -260,6 +261,32 @@ static void request_can_be_parsed(void **state)
     message_draft_free(&request);
     message_draft_free(&request);
     json_decref(content);
+}
+
+static void reply_names_what_it_answers(void **state)
+{
+    (void)state;
+    signatures_init(&keyed, "key", 3);
+    json_t *content = json_pack("{s:s}", "value", "typed");
+    json_t *parent =
+        json_pack("{s:s, s:s}", "msg_id", "of the kernel", "msg_type", "input_request");
+    json_t *metadata = json_pack("{s:{s:b}}", "husk", "colors", 1);
+    struct message_name name = {.session = "abc", .number = 43};
+    struct message_body body = {
+        .type = "input_reply", .content = content, .metadata = metadata, .parent = parent};
+    struct message_draft reply;
+    assert_int_equal(message_build(&keyed, name, &body, &reply), 0);
+    assert_string_equal(reply.parts[4].data, "{\"husk\":{\"colors\":true}}");
+    struct message message;
+    struct failure why;
+    assert_int_equal(message_parse(reply.parts, MESSAGE_PARTS, &keyed, &message, &why), 0);
+    assert_string_equal(message.parent_id, "of the kernel");
+    assert_true(json_equal(message.parent, parent));
+    message_free(&message);
+    message_draft_free(&reply);
+    json_decref(content);
+    json_decref(parent);
+    json_decref(metadata);
 }
 
 static void numbers(void **state)
@@ -302,6 +329,7 @@ int main(void)
         cmocka_unit_test(sizes),
         cmocka_unit_test(forged_and_repeated),
         cmocka_unit_test(request_can_be_parsed),
+        cmocka_unit_test(reply_names_what_it_answers),
         cmocka_unit_test(numbers),
     };
     return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);

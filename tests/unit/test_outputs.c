@@ -8,17 +8,47 @@
 #include <cmocka.h>
 
 #include "husk/limits.h"
+#include "shim/answer.h"
+
+/* Messages in, an answer out. */
+struct collected {
+    struct answer *answer;
+    struct outputs *outputs;
+};
+
+static int make_with(void **state, bool colours)
+{
+    struct collected *collected = calloc(1, sizeof *collected);
+    collected->answer = answer_new();
+    collected->outputs = outputs_new(answer_recorder(collected->answer), colours);
+    *state = collected;
+    return 0;
+}
 
 static int make(void **state)
 {
-    *state = outputs_new();
-    return 0;
+    return make_with(state, false);
 }
 
 static int drop(void **state)
 {
-    outputs_free(*state);
+    struct collected *collected = *state;
+    outputs_free(collected->outputs);
+    answer_free(collected->answer);
+    free(collected);
     return 0;
+}
+
+static struct outputs *outputs_of(void **state)
+{
+    return ((struct collected *)*state)->outputs;
+}
+
+static int render_into(void **state, const struct verdict *verdict, struct buffer *out)
+{
+    struct collected *collected = *state;
+    struct answer_frame frame = {.outputs = collected->outputs, .verdict = verdict};
+    return answer_render(collected->answer, &frame, out);
 }
 
 /* `content` as JSON with ' for ". */
@@ -36,21 +66,21 @@ static json_t *quoted(const char *content)
 static void add(void **state, const char *type, const char *content)
 {
     json_t *value = quoted(content);
-    outputs_add(*state, type, value);
+    outputs_add(outputs_of(state), type, value);
     json_decref(value);
 }
 
 static void reply(void **state, const char *content)
 {
     json_t *value = quoted(content);
-    outputs_reply(*state, value);
+    outputs_reply(outputs_of(state), value);
     json_decref(value);
 }
 
 static json_t *render_as(void **state, struct verdict verdict)
 {
     struct buffer out = BUFFER_LIMITED(MAX_ANSWER_BYTES);
-    assert_int_equal(outputs_render(*state, &verdict, &out), 0);
+    assert_int_equal(render_into(state, &verdict, &out), 0);
     json_t *answer =
         json_loadb(out.data, out.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(answer);
@@ -115,7 +145,7 @@ static void long_stream(void **state)
     memset(line, 'x', 100000);
     (void)json_object_set_new(content, "text", json_string(line));
     for (int i = 0; i < 1000; i++)
-        outputs_add(*state, "stream", content);
+        outputs_add(outputs_of(state), "stream", content);
     json_decref(content);
     free(line);
     add(state, "stream", "{'name': 'stdout', 'text': 'the end'}");
@@ -162,10 +192,66 @@ static void updates(void **state)
     add(state, "update_display_data", "{'data': {'c/c': '7'}}");
     expect_results(
         state,
-        "[{'type': 'c/c', 'data': '5', 'output': 0}, {'type': 'a/a', 'data': '3', 'output': 1},"
-        " {'type': 'c/c', 'data': '5', 'output': 2}]");
+        "[{'type': 'c/c', 'data': '5', 'output': 0, 'display_id': 'x'},"
+        " {'type': 'a/a', 'data': '3', 'output': 1, 'display_id': 'y'},"
+        " {'type': 'c/c', 'data': '5', 'output': 2, 'display_id': 'x'},"
+        " {'type': 'c/c', 'data': '6', 'output': 3, 'display_id': 'unknown', 'update': true}]");
     add(state, "update_display_data", "{'data': {}, 'transient': {'display_id': 'x'}}");
-    expect_results(state, "[{'type': 'a/a', 'data': '3', 'output': 1}]");
+    add(state, "update_display_data",
+        "{'data': {'c/c': '8'}, 'transient': {'display_id': 'unknown'}}");
+    expect_results(
+        state,
+        "[{'type': 'a/a', 'data': '3', 'output': 1, 'display_id': 'y'},"
+        " {'type': 'c/c', 'data': '8', 'output': 3, 'display_id': 'unknown', 'update': true}]");
+}
+
+static void whole_text(void **state)
+{
+    static const char *const unusable[] = {
+        "{'name': 'stdout'}", "{'name': 'stdout', 'path': 'a\\nb'}",
+        "{'name': 'stdout', 'path': ''}", "{'path': 'x'}", "{'name': 'stdout', 'path': '\u00e9'}"};
+    json_t *content = json_pack("{s:s, s:o}", "name", "stdout", "text", json_string(""));
+    char *megabyte = calloc(1, MIB + 1);
+    memset(megabyte, 'x', MIB);
+    (void)json_object_set_new(content, "text", json_string(megabyte));
+    for (int i = 0; i < 3; i++)
+        outputs_add(outputs_of(state), "stream", content);
+    for (size_t i = 0; i < sizeof unusable / sizeof unusable[0]; i++)
+        add(state, "husk_whole_text", unusable[i]);
+    json_t *answer = render(state);
+    assert_non_null(strstr(json_string_value(json_object_get(answer, "stdout")), "left out]"));
+    json_decref(answer);
+    add(state, "husk_whole_text", "{'name': 'stdout', 'path': '.husk/stdout-1.txt'}");
+    answer = render(state);
+    assert_non_null(strstr(json_string_value(json_object_get(answer, "stdout")),
+                           "left out; the whole text is in .husk/stdout-1.txt]\n"));
+    json_decref(answer);
+    json_decref(content);
+    free(megabyte);
+}
+
+/* Our kernel says so when it had to leave something out. */
+static void truncated_by_the_kernel(void **state)
+{
+    add(state, "display_data", "{'data': {'text/plain': 'note'}, 'husk_truncated': true}");
+    json_t *answer = render(state);
+    expect(answer, "truncated", "true");
+    json_decref(answer);
+}
+
+static int make_coloured(void **state)
+{
+    return make_with(state, true);
+}
+
+static void colours_on_request(void **state)
+{
+    add(state, "error",
+        "{'ename': '\\u001b[31mE', 'evalue': 'v', 'traceback': ['\\u001b[31ma', 'b']}");
+    json_t *answer = render(state);
+    expect(answer, "error", "'E'");
+    expect(answer, "traceback", "'\\u001b[31ma\\nb'");
+    json_decref(answer);
 }
 
 static void clearing(void **state)
@@ -193,7 +279,7 @@ static void errors(void **state)
     add(state, "error",
         "{'ename': 'ZeroDivisionError', 'evalue': 'division by zero', 'traceback': "
         "['\\u001b[31mTraceback\\u001b[0m', 'line', 7, 'end']}");
-    assert_true(outputs_has_error(*state));
+    assert_true(outputs_has_error(outputs_of(state)));
     reply(state, "{'status': 'error', 'ename': 'Other', 'evalue': 'x', 'traceback': [], "
                  "'execution_count': 9}");
     json_t *answer = render_as(state, (struct verdict){.status = EXECUTION_ERROR});
@@ -229,17 +315,17 @@ static void replies(void **state)
         {"{}", "'NoReply'"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-        outputs_free(*state);
-        *state = outputs_new();
+        drop(state);
+        make(state);
         reply(state, cases[i].content);
         json_t *answer = render(state);
         expect(answer, "error", cases[i].error);
         json_decref(answer);
     }
-    outputs_free(*state);
-    *state = outputs_new();
-    outputs_reply(*state, NULL);
-    assert_true(outputs_has_error(*state));
+    drop(state);
+    make(state);
+    outputs_reply(outputs_of(state), NULL);
+    assert_true(outputs_has_error(outputs_of(state)));
 }
 
 static void long_errors(void **state)
@@ -250,7 +336,7 @@ static void long_errors(void **state)
         memcpy(text + i, "\xe6\xad\xa3", 3);
     json_t *content = json_pack("{s:s, s:s, s:[s, s]}", "ename", text, "evalue", text, "traceback",
                                 text, "the end");
-    outputs_add(*state, "error", content);
+    outputs_add(outputs_of(state), "error", content);
     json_decref(content);
     free(text);
     json_t *answer = render(state);
@@ -269,7 +355,7 @@ static void add_large(void **state, size_t size, char filling)
     memset(text, filling, size);
     text[size] = '\0';
     json_t *content = json_pack("{s:{s:s}}", "data", "text/plain", text);
-    outputs_add(*state, "display_data", content);
+    outputs_add(outputs_of(state), "display_data", content);
     json_decref(content);
     free(text);
 }
@@ -337,10 +423,10 @@ static void wrong_types(void **state)
             json_t *content = json_object();
             for (size_t m = 0; m < ARRAY_LENGTH(members); m++)
                 (void)json_object_set_new(content, members[m], quoted(values[v]));
-            outputs_add(*state, types[t], content);
-            outputs_reply(*state, content);
+            outputs_add(outputs_of(state), types[t], content);
+            outputs_reply(outputs_of(state), content);
             json_decref(content);
-            outputs_add(*state, types[t], NULL);
+            outputs_add(outputs_of(state), types[t], NULL);
         }
     }
     add(state, "stream", "{'name': 'stdout', 'text': 'still here'}");
@@ -356,7 +442,7 @@ static void no_room(void **state)
     struct verdict verdict = {.status = EXECUTION_OK};
     for (size_t room = 1; room < 1100; room += 7) {
         _cleanup_buffer_ struct buffer out = BUFFER_LIMITED(room);
-        assert_true(outputs_render(*state, &verdict, &out) < 0);
+        assert_true(render_into(state, &verdict, &out) < 0);
     }
 }
 
@@ -365,10 +451,23 @@ static void no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nothing),     TEST(streams),       TEST(long_stream),   TEST(results),
-        TEST(updates),     TEST(clearing),      TEST(errors),        TEST(replies),
-        TEST(long_errors), TEST(large_results), TEST(escapes_count), TEST(many_results),
-        TEST(wrong_types), TEST(no_room),
+        TEST(nothing),
+        TEST(streams),
+        TEST(long_stream),
+        TEST(results),
+        TEST(updates),
+        TEST(clearing),
+        TEST(errors),
+        TEST(replies),
+        TEST(long_errors),
+        TEST(large_results),
+        TEST(escapes_count),
+        TEST(many_results),
+        TEST(wrong_types),
+        TEST(no_room),
+        TEST(whole_text),
+        TEST(truncated_by_the_kernel),
+        cmocka_unit_test_setup_teardown(colours_on_request, make_coloured, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,15 +8,16 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "husk/limits.h"
 
 enum {
-    LIMIT = 256 /* head 128, tail 64, the rest for the note */
+    LIMIT = 512 /* head 256, tail 64, the rest for the note */
 };
 
 static char *rendered(const struct transcript *transcript)
 {
     struct buffer out = {0};
-    assert_int_equal(transcript_render(transcript, &out), 0);
+    assert_int_equal(transcript_render(transcript, NULL, &out), 0);
     assert_true(out.length <= transcript->limit);
     return buffer_take(&out);
 }
@@ -31,8 +32,8 @@ static void whole(void **state)
     (void)state;
     struct transcript transcript;
     transcript_init(&transcript, LIMIT);
-    char text[193] = {0};
-    for (size_t i = 0; i < 192; i++) {
+    char text[321] = {0};
+    for (size_t i = 0; i < 320; i++) {
         text[i] = (char)('a' + i % 26);
         transcript_append(&transcript, text + i, 1);
     }
@@ -75,8 +76,8 @@ static void pieces_make_no_difference(void **state)
         free(result);
         transcript_free(&transcript);
     }
-    assert_memory_equal(reference, text, 128);
-    assert_non_null(strstr(reference, "\n[4808 bytes left out]\n"));
+    assert_memory_equal(reference, text, 256);
+    assert_non_null(strstr(reference, "\n[4680 bytes left out]\n"));
     assert_memory_equal(reference + strlen(reference) - 64, text + sizeof text - 64, 64);
     free(reference);
 }
@@ -120,6 +121,30 @@ static void cleared(void **state)
     transcript_free(&transcript);
 }
 
+static void says_where_the_whole_is(void **state)
+{
+    (void)state;
+    char path[MAX_TEXT_PATH_LENGTH + 1] = {0};
+    memset(path, 'p', MAX_TEXT_PATH_LENGTH);
+    struct transcript transcript;
+    transcript_init(&transcript, LIMIT);
+    append_text(&transcript, "short");
+    for (int i = 0; i < 2; i++) {
+        struct buffer out = {0};
+        assert_int_equal(transcript_render(&transcript, path, &out), 0);
+        assert_true(out.length <= LIMIT);
+        _cleanup_free_ char *result = buffer_take(&out);
+        /* Nothing is missing: nothing to tell. */
+        if (i == 0)
+            assert_string_equal(result, "short");
+        else
+            assert_non_null(strstr(result, " bytes left out; the whole text is in ppp"));
+        for (int k = 0; k < 100; k++)
+            append_text(&transcript, "0123456789");
+    }
+    transcript_free(&transcript);
+}
+
 static void no_room(void **state)
 {
     (void)state;
@@ -129,7 +154,7 @@ static void no_room(void **state)
         append_text(&transcript, "0123456789");
     for (size_t room = 1; room < 200; room++) {
         _cleanup_buffer_ struct buffer out = BUFFER_LIMITED(room);
-        assert_true(transcript_render(&transcript, &out) < 0);
+        assert_true(transcript_render(&transcript, NULL, &out) < 0);
     }
     transcript_free(&transcript);
 }
@@ -142,6 +167,7 @@ int main(void)
         cmocka_unit_test(pieces_make_no_difference),
         cmocka_unit_test(characters_stay_whole),
         cmocka_unit_test(cleared),
+        cmocka_unit_test(says_where_the_whole_is),
         cmocka_unit_test(no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,255 @@
+#include "shim/answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attributes.h"
+#include "base/memory.h"
+#include "husk/limits.h"
+#include "shim/bundle.h"
+#include "shim/transcript.h"
+
+/* What was shown: rendered entries of `results`, joined by commas. */
+struct shown {
+    char *entries;
+    size_t length;
+    size_t count; /* of entries */
+};
+
+struct answer {
+    struct recorder recorder;
+    struct transcript streams[TEXT_STREAMS];
+    char *whole_texts[TEXT_STREAMS]; /* paths; NULL: none */
+    struct shown *shown;             /* by number */
+    size_t shown_count;
+    size_t shown_capacity;
+    size_t result_bytes; /* of all entries */
+    size_t result_count;
+    json_t *traceback; /* a string; NULL: none */
+    bool cut;
+};
+
+static void drop_entries(struct answer *answer, struct shown *shown)
+{
+    answer->result_bytes -= shown->length;
+    answer->result_count -= shown->count;
+    free(shown->entries);
+    *shown = (struct shown){0};
+}
+
+static struct answer *own(struct recorder *recorder)
+{
+    return (struct answer *)(void *)((char *)recorder - offsetof(struct answer, recorder));
+}
+
+/* --- as a recorder -------------------------------------------------------------------------- */
+
+static void keep_text(struct recorder *recorder, enum text_stream stream, const char *text,
+                      size_t length)
+{
+    transcript_append(&own(recorder)->streams[stream], text, length);
+}
+
+static void clear(struct recorder *recorder)
+{
+    struct answer *answer = own(recorder);
+    for (size_t i = 0; i < answer->shown_count; i++)
+        drop_entries(answer, &answer->shown[i]);
+    answer->shown_count = 0;
+    for (size_t i = 0; i < TEXT_STREAMS; i++)
+        transcript_clear(&answer->streams[i]);
+}
+
+/* The place of this number; NULL: beyond the limit, or no memory. Numbers come one by one. */
+static struct shown *place(struct answer *answer, size_t number)
+{
+    if (number < answer->shown_count)
+        return &answer->shown[number];
+    if (number != answer->shown_count || number >= MAX_RESULTS)
+        return NULL;
+    if (answer->shown_count == answer->shown_capacity) {
+        size_t capacity = answer->shown_capacity ? answer->shown_capacity * 2 : 8;
+        struct shown *grown = realloc(answer->shown, capacity * sizeof *grown);
+        if (!grown)
+            return NULL;
+        answer->shown = grown;
+        answer->shown_capacity = capacity;
+    }
+    struct shown *shown = &answer->shown[answer->shown_count++];
+    *shown = (struct shown){0};
+    return shown;
+}
+
+static void keep_display(struct recorder *recorder, const struct display *display)
+{
+    struct answer *answer = own(recorder);
+    struct shown *shown = place(answer, display->number);
+    if (!shown) {
+        answer->cut = true;
+        return;
+    }
+    drop_entries(answer, shown);
+    struct bundle_limits limits = {.bytes = MAX_RESULTS_BYTES - answer->result_bytes,
+                                   .entries = MAX_RESULTS - answer->result_count};
+    _cleanup_buffer_ struct buffer rendered = {0};
+    size_t count = bundle_render(display, &limits, &rendered, &answer->cut);
+    if (count == 0)
+        return;
+    *shown = (struct shown){.length = rendered.length, .count = count};
+    shown->entries = buffer_take(&rendered);
+    /* The buffer may be twice as large as what is in it. */
+    char *fitting = realloc(shown->entries, shown->length + 1);
+    if (fitting)
+        shown->entries = fitting;
+    answer->result_bytes += shown->length;
+    answer->result_count += shown->count;
+}
+
+static void keep_exception(struct recorder *recorder, const struct exception *exception)
+{
+    struct answer *answer = own(recorder);
+    json_decref(answer->traceback);
+    answer->traceback = exception->traceback
+                            ? json_stringn(exception->traceback, exception->traceback_length)
+                            : NULL;
+}
+
+static void keep_whole_text(struct recorder *recorder, enum text_stream stream, const char *path)
+{
+    struct answer *answer = own(recorder);
+    free(answer->whole_texts[stream]);
+    answer->whole_texts[stream] = must_copy(path);
+}
+
+static bool is_cut(const struct recorder *recorder)
+{
+    const struct answer *answer = own((struct recorder *)(uintptr_t)recorder);
+    return answer->cut || transcript_is_cut(&answer->streams[STREAM_STDOUT]) ||
+           transcript_is_cut(&answer->streams[STREAM_STDERR]);
+}
+
+static const struct recorder_type type = {
+    .text = keep_text,
+    .display = keep_display,
+    .exception = keep_exception,
+    .clear = clear,
+    .whole_text = keep_whole_text,
+    .is_cut = is_cut,
+};
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+struct answer *answer_new(void)
+{
+    struct answer *answer = must_alloc(sizeof *answer);
+    answer->recorder.type = &type;
+    for (size_t i = 0; i < TEXT_STREAMS; i++)
+        transcript_init(&answer->streams[i], MAX_STREAM_BYTES);
+    return answer;
+}
+
+struct answer *answer_free(struct answer *answer)
+{
+    if (!answer)
+        return NULL;
+    clear(&answer->recorder);
+    free(answer->shown);
+    for (size_t i = 0; i < TEXT_STREAMS; i++)
+        free(answer->whole_texts[i]);
+    json_decref(answer->traceback);
+    free(answer);
+    return NULL;
+}
+
+struct recorder *answer_recorder(struct answer *answer)
+{
+    return &answer->recorder;
+}
+
+/* --- the answer ----------------------------------------------------------------------------- */
+
+static json_t *stream_text(const struct answer *answer, enum text_stream stream)
+{
+    _cleanup_buffer_ struct buffer text = {0};
+    if (transcript_render(&answer->streams[stream], answer->whole_texts[stream], &text) < 0)
+        return NULL;
+    return json_stringn(text.data ? text.data : "", text.length);
+}
+
+/* The members in front of the results. A new reference, NULL when memory is out. */
+static json_t *front_of(const struct answer *answer, const struct answer_frame *frame)
+{
+    json_auto_t *front = json_object();
+    int r = 0;
+    if (frame->execution_id)
+        r = json_object_set_new(front, "execution_id", json_string(frame->execution_id));
+    r |= json_object_set_new(front, "stdout", stream_text(answer, STREAM_STDOUT));
+    r |= json_object_set_new(front, "stderr", stream_text(answer, STREAM_STDERR));
+    r |= outputs_describe_error(frame->outputs, frame->verdict, front);
+    r |= json_object_set_new(front, "traceback",
+                             answer->traceback ? json_incref(answer->traceback) : json_null());
+    return r == 0 ? json_incref(front) : NULL;
+}
+
+/* The members behind them. */
+static json_t *back_of(const struct answer_frame *frame)
+{
+    json_auto_t *back = json_object();
+    int r = frame->files ? json_object_set(back, "files", frame->files) : 0;
+    r |= outputs_describe_end(frame->outputs, frame->verdict, back);
+    return r == 0 ? json_incref(back) : NULL;
+}
+
+static int append_bytes(const char *bytes, size_t length, void *buffer)
+{
+    return buffer_append(buffer, bytes, length);
+}
+
+/* The members of an object without its braces. */
+static int append_members(const json_t *object, struct buffer *out)
+{
+    size_t brace = out->length;
+    if (json_dump_callback(object, append_bytes, out, JSON_COMPACT) < 0)
+        return -ENOSPC;
+    out->length -= 2;
+    memmove(out->data + brace, out->data + brace + 1, out->length - brace);
+    return 0;
+}
+
+static int append_results(const struct answer *answer, struct buffer *out)
+{
+    const char *separator = "";
+    int r = 0;
+    for (size_t i = 0; i < answer->shown_count && r == 0; i++) {
+        const struct shown *shown = &answer->shown[i];
+        if (shown->count == 0)
+            continue;
+        r = buffer_append_text(out, separator);
+        if (r == 0)
+            r = buffer_append(out, shown->entries, shown->length);
+        separator = ",";
+    }
+    return r;
+}
+
+/* The results are JSON text already, so they are set between the other members as they are. */
+int answer_render(const struct answer *answer, const struct answer_frame *frame, struct buffer *out)
+{
+    json_auto_t *front = front_of(answer, frame);
+    json_auto_t *back = back_of(frame);
+    if (!front || !back)
+        return -ENOMEM;
+    int r = buffer_append_text(out, "{");
+    if (r == 0)
+        r = append_members(front, out);
+    if (r == 0)
+        r = buffer_append_text(out, ",\"results\":[");
+    if (r == 0)
+        r = append_results(answer, out);
+    if (r == 0)
+        r = buffer_append_text(out, "],");
+    if (r == 0)
+        r = append_members(back, out);
+    return r == 0 ? buffer_append_text(out, "}") : r;
+}

@@ -1,0 +1,65 @@
+#include "shim/kept_results.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/id.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "husk/limits.h"
+
+struct kept_result {
+    char id[ID_TEXT_SIZE];
+    struct buffer payload;
+};
+
+struct kept_results {
+    struct kept_result kept[MAX_KEPT_RESULTS]; /* the oldest first */
+    size_t count;
+    size_t bytes;
+};
+
+struct kept_results *kept_results_new(void)
+{
+    return must_alloc(sizeof(struct kept_results));
+}
+
+static void forget_oldest(struct kept_results *results)
+{
+    results->bytes -= results->kept[0].payload.length;
+    buffer_free(&results->kept[0].payload);
+    results->count--;
+    memmove(results->kept, results->kept + 1, results->count * sizeof results->kept[0]);
+}
+
+struct kept_results *kept_results_free(struct kept_results *results)
+{
+    if (!results)
+        return NULL;
+    while (results->count > 0)
+        forget_oldest(results);
+    free(results);
+    return NULL;
+}
+
+void kept_results_add(struct kept_results *results, const char *execution_id,
+                      struct buffer *payload)
+{
+    while (results->count == MAX_KEPT_RESULTS ||
+           (results->count > 0 && results->bytes + payload->length > MAX_KEPT_BYTES))
+        forget_oldest(results);
+    struct kept_result *kept = &results->kept[results->count++];
+    *kept = (struct kept_result){.payload = *payload};
+    (void)format_text(kept->id, sizeof kept->id, "%s", execution_id);
+    results->bytes += payload->length;
+    *payload = (struct buffer){0};
+}
+
+const struct buffer *kept_results_find(const struct kept_results *results, const char *execution_id)
+{
+    for (size_t i = 0; i < results->count; i++) {
+        if (strcmp(results->kept[i].id, execution_id) == 0)
+            return &results->kept[i].payload;
+    }
+    return NULL;
+}

@@ -1,0 +1,26 @@
+/* What SHIM_EXECUTE asks for (husk/shim_protocol.h), checked. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/connection.h"
+#include "shim/event_stream.h"
+#include "shim/input.h"
+
+struct order {
+    struct ticket ticket;
+    json_t *code; /* a string; this and the other JSON is borrowed from the message */
+    uint64_t timeout_ms;
+    json_t *env; /* an object of strings; NULL: none */
+    bool colours;
+    enum input_mode input;
+    json_t *lines; /* INPUT_GIVEN: an array of strings */
+    bool streams;  /* as events, in this format: */
+    enum stream_format format;
+    const char *execution_id; /* detached; NULL: the caller waits */
+};
+
+/* 0 or -EINVAL. */
+int order_read(struct ticket ticket, const json_t *body, struct order *ret);
