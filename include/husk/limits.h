@@ -73,6 +73,14 @@ enum {
     STREAM_STALL_MILLISECONDS = 2000, /* a reader that takes nothing for so long misses events */
     STREAM_SILENCE_MILLISECONDS = 10 * 1000, /* then a keep-alive */
 
+    /* Files of a sandbox */
+    MAX_FILE_PATH_BYTES = 1024,  /* relative to the working directory */
+    MAX_CHANGED_FILES = 256,     /* told of one execution */
+    MAX_WALKED_FILES = 200000,   /* looked at after one execution */
+    MAX_WALKED_DEPTH = 64,       /* folders in folders; as many descriptors */
+    MAX_WAITING_FOLDERS = 16384, /* found, not yet looked into: some hundred bytes each */
+    WALK_MS = 250,               /* for all of it: nothing else happens in the shim meanwhile */
+
     /* What a kernel may send, per message */
     MAX_WIRE_FRAMES = 64,
     MAX_WIRE_FRAME_BYTES = 32 * MIB,
