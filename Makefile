@@ -31,11 +31,13 @@ CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/hus
              $(WARNINGS) $(OPTIMISE) $(HARDEN) -MMD -MP $(CFLAGS)
 
 # --- what is made of what -------------------------------------------------------------------------------------------
-BASE := $(wildcard src/base/*.c) $(wildcard src/loop/*.c)
-SOURCES_huskd       := $(wildcard src/huskd/*.c src/http/*.c) $(BASE)
+# Signed links need libsodium, which the programs with privileges do without.
+LINKS := src/base/link.c
+BASE := $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
+SOURCES_huskd       := $(wildcard src/huskd/*.c src/http/*.c) $(LINKS) $(BASE)
 SOURCES_husk-keeper := $(filter-out src/keeper/anchor_%,$(wildcard src/keeper/*.c)) $(BASE)
 SOURCES_husk-anchor := $(wildcard src/keeper/anchor_*.c) src/keeper/cgroup_tree.c src/keeper/descriptor_store.c $(BASE)
-SOURCES_husk-shim   := $(wildcard src/shim/*.c src/wire/*.c) src/keeper/confine.c $(BASE)
+SOURCES_husk-shim   := $(wildcard src/shim/*.c src/wire/*.c) src/keeper/confine.c $(LINKS) $(BASE)
 LIBS_huskd          := -lmicrohttpd -ljansson -lsodium -luuid -linih
 LIBS_husk-keeper    := -lseccomp -luuid
 LIBS_husk-anchor    := -luuid
