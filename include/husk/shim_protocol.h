@@ -14,8 +14,9 @@
 enum shim_type {
     /* huskd → shim */
     SHIM_HELLO = 1, /* empty. ← SHIM_STATUS */
-    SHIM_START, /* {"env": {…}, "record": {…}}: start the first kernel. Once. ← SHIM_STATUS when
-                   ready, or SHIM_DEAD */
+    SHIM_START, /* {"env": {…}, "link_seconds": n, "record": {…}}: start the first kernel. Once.
+                   "link_seconds" is how long links to files work that the shim signs with the
+                   record's "link_key". ← SHIM_STATUS when ready, or SHIM_DEAD */
     SHIM_RECORD, /* {…}: replaces huskd's note about this sandbox, which the shim keeps and gives
                      back in SHIM_STATUS */
     SHIM_EXECUTE, /* tag; {"code": "…", "timeout_ms": n} and, if wanted: "env": {…}, "colors": true,
@@ -76,6 +77,7 @@ enum shim_descriptor {
     SHIM_INIT_FD, /* seqpacket socket to the container's init; its end is the container's end */
     SHIM_RUN_FD,  /* directory of the ipc sockets: the shim makes it its root directory. In the
                      container: /run/husk */
+    SHIM_HOME_FD, /* directory of the sandbox's files: in the container /home/user. Stays open */
     SHIM_OOM_FD,  /* memory.events or memory.oom_control of the sandbox, for reading; /dev/null with
                      --no-limits */
     SHIM_STATUS_FD,    /* /proc/self/status of the shim, opened before it changes its root, for the

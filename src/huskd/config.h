@@ -42,6 +42,7 @@ struct config {
     struct range_setting ttl_seconds;
     struct range_setting idle_seconds;
     struct range_setting timeout_seconds;
+    uint64_t link_seconds;
     double cpus;
     double max_cpus;
     bool no_limits;

@@ -11,13 +11,15 @@ enum {
 
 json_t *record_to_json(const struct record *record)
 {
+    char key[LINK_KEY_TEXT_SIZE];
+    link_key_format(&record->link_key, key);
     return json_pack(
-        "{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "version", RECORD_VERSION, "name",
+        "{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "version", RECORD_VERSION, "name",
         record->name, "created_at", (json_int_t)record->created_at, "expires_at",
         (json_int_t)record->expires_at, "idle_seconds", (json_int_t)record->idle_seconds,
         "memory_bytes", (json_int_t)record->limits.memory_bytes, "disk_bytes",
         (json_int_t)record->limits.disk_bytes, "cpu_millis", (json_int_t)record->limits.cpu_millis,
-        "pids", (json_int_t)record->limits.pids);
+        "pids", (json_int_t)record->limits.pids, "link_key", key);
 }
 
 struct field {
@@ -65,6 +67,9 @@ int record_from_json(const json_t *json, struct record *ret, struct failure *why
     int r = read_name(json, &record, why);
     if (r < 0)
         return r;
+    const char *key = json_string_value(json_object_get(json, "link_key"));
+    if (!key || link_key_parse(key, &record.link_key) < 0)
+        return fail_plain(why, EINVAL, "its record has no usable link_key");
     for (size_t i = 0; i < NUMBERS; i++) {
         const json_t *value = json_object_get(json, numbers[i].key);
         values[i] = json_integer_value(value);

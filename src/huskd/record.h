@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/failure.h"
+#include "base/link.h"
 #include "husk/keeper_protocol.h"
 #include "husk/limits.h"
 
@@ -16,6 +17,7 @@ struct record {
     int64_t expires_at;
     uint32_t idle_seconds; /* 0: never */
     struct sandbox_limits limits;
+    struct link_key link_key; /* of links to its files; its shim signs with it */
 };
 
 json_t *record_to_json(const struct record *record); /* new reference; NULL when memory is out */

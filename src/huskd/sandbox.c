@@ -347,10 +347,11 @@ static void slot_granted(struct slot *slot)
     ask_keeper(sandbox, KEEPER_CREATE, created);
 }
 
-static char *start_message(const struct record *record, json_t *env)
+static char *start_message(const struct record *record, json_t *env, uint64_t link_seconds)
 {
-    json_t *message = json_pack("{s:o, s:o}", "env", env ? json_incref(env) : json_object(),
-                                "record", record_to_json(record));
+    json_t *message =
+        json_pack("{s:o, s:I, s:o}", "env", env ? json_incref(env) : json_object(), "link_seconds",
+                  (json_int_t)link_seconds, "record", record_to_json(record));
     char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
     json_decref(message);
     return text;
@@ -392,13 +393,15 @@ struct sandbox *sandbox_create(struct service *service, const struct record *rec
 {
     if (refuse(service, record, problem))
         return NULL;
-    char *start = start_message(record, env);
+    struct record own = *record;
+    own.link_key = link_key_new();
+    char *start = start_message(&own, env, service->config->link_seconds);
     if (!start) {
         problem_set(problem, PROBLEM_OUT_OF_MEMORY, "huskd is out of memory. Try again later.");
         return NULL;
     }
     struct sandbox *sandbox = sandbox_new(service, id_new(), SANDBOX_QUEUED);
-    sandbox->record = *record;
+    sandbox->record = own;
     sandbox->start = start;
     sandbox->made = made;
     registry_add(service->registry, sandbox);

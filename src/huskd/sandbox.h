@@ -79,7 +79,7 @@ struct sandbox {
     struct sandbox_waiter closed;
 };
 
-/* Make one. `env` (borrowed) is an object of strings, or NULL. `made` is called once, from the
+/* Make one. It gets a link key of its own. `env` (borrowed) is an object of strings, or NULL. `made` is called once, from the
  * loop, when the kernel answers or when nothing of the failure is left. NULL: refused, see *problem. */
 struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
                                struct sandbox_waiter made, struct problem *problem);

@@ -65,6 +65,9 @@ const struct setting settings[] = {
      1, MAX_TIMEOUT_SECONDS, "60", NULL, "time of an execution that does not ask"},
     {"limits", "max_timeout_seconds", "max-timeout-seconds", SETTING_NUMBER,
      AT(timeout_seconds.maximum), 1, MAX_TIMEOUT_SECONDS, "3600", NULL, "the most it may ask for"},
+    {"limits", "link_seconds", "link-seconds", SETTING_NUMBER, AT(link_seconds), 1,
+     MAX_LINK_SECONDS, "86400", NULL,
+     "how long a link to a file works without the API key (never longer than its sandbox)"},
     {"limits", "no_limits", "no-limits", SETTING_SWITCH, AT(no_limits), 0, 0, "no", NULL,
      "run even where memory, cpu and pids limits cannot be had (not safe with strangers' code)"},
 

@@ -82,12 +82,17 @@ int shim_start(const struct container_host *host, const struct shim_plan *plan, 
         openat(plan->storage, "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (run < 0)
         return fail(why, errno, "open the folder of the ipc sockets");
+    _cleanup_close_ int home =
+        openat(plan->storage, "home", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (home < 0)
+        return fail(why, errno, "open the folder of the sandbox's files");
     _cleanup_close_ int counter = cgroup_open_oom_counter(plan->cgroup);
     if (counter < 0)
         return fail(why, counter, "open the out-of-memory counter");
     int fds[SHIM_DESCRIPTORS] = {[SHIM_LISTEN_FD - SHIM_LISTEN_FD] = listening,
                                  [SHIM_INIT_FD - SHIM_LISTEN_FD] = plan->init_socket,
                                  [SHIM_RUN_FD - SHIM_LISTEN_FD] = run,
+                                 [SHIM_HOME_FD - SHIM_LISTEN_FD] = home,
                                  [SHIM_OOM_FD - SHIM_LISTEN_FD] = counter,
                                  [SHIM_FILTER_FD - SHIM_LISTEN_FD] = host->filter_fd,
                                  [SHIM_NAMESPACE_FD - SHIM_LISTEN_FD] = plan->init_pidfd};

@@ -16,6 +16,7 @@
 #include "base/attributes.h"
 #include "base/failure.h"
 #include "base/fdio.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "husk/confine.h"
@@ -39,6 +40,7 @@ const char *__asan_default_options(void)
 
 struct arguments {
     const char *sandbox;
+    struct id id; /* the same */
     uint64_t uid;
     uint64_t log_level;
     uint64_t log_format;
@@ -49,7 +51,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret)
     if (argc != 5)
         return -EINVAL;
     *ret = (struct arguments){.sandbox = argv[1]};
-    if (parse_u64(argv[2], 1, UINT32_MAX - 1, &ret->uid) < 0 ||
+    if (id_parse(argv[1], &ret->id) < 0 || parse_u64(argv[2], 1, UINT32_MAX - 1, &ret->uid) < 0 ||
         parse_u64(argv[3], LOG_DEBUG, LOG_ERROR, &ret->log_level) < 0 ||
         parse_u64(argv[4], LOG_FORMAT_AUTO, LOG_FORMAT_JSON, &ret->log_format) < 0)
         return -EINVAL;
@@ -96,15 +98,17 @@ static int leave_host(uid_t uid, struct failure *why)
     return 0;
 }
 
-static int run(int null_fd, struct failure *why)
+static int run(const struct arguments *arguments, int null_fd, struct failure *why)
 {
     struct loop *loop = loop_new();
     if (!loop)
         return fail(why, errno, "make an event loop");
     struct shim_setup setup = {
         .loop = loop,
+        .sandbox = arguments->id,
         .listen_fd = SHIM_LISTEN_FD,
         .init_fd = SHIM_INIT_FD,
+        .home_fd = SHIM_HOME_FD,
         .oom_fd = SHIM_OOM_FD,
         .null_fd = null_fd,
     };
@@ -136,7 +140,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = leave_host((uid_t)arguments.uid, &why);
     if (r == 0)
-        r = run(null_fd, &why);
+        r = run(&arguments, null_fd, &why);
     if (r < 0)
         log_event(LOG_ERROR, "the shim ends", "reason", why.text, NULL);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/failure.h"
+#include "base/id.h"
 #include "loop/loop.h"
 
 struct shim;
@@ -12,8 +13,10 @@ struct shim;
 /* Borrowed descriptors, see enum shim_descriptor. */
 struct shim_setup {
     struct loop *loop;
+    struct id sandbox;
     int listen_fd;
     int init_fd;
+    int home_fd; /* the sandbox's files */
     int oom_fd;
     int null_fd; /* /dev/null */
 };

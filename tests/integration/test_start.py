@@ -89,6 +89,7 @@ def test_check_of_a_good_file(folder):
 def test_print_config_is_a_config(folder):
     first = huskd("--print-config", "--listen", "127.0.0.1:1234")
     assert first.returncode == 0 and "[server]" in first.stdout and "127.0.0.1:1234" in first.stdout
+    assert "link_seconds = 86400" in first.stdout
     again = huskd("--config", config(folder, first.stdout), "--print-config")
     assert again.returncode == 0 and again.stdout == first.stdout
 

@@ -52,6 +52,7 @@ static void test_defaults(void **state)
     assert_string_equal(config.api_key, "");
     assert_int_equal(config.memory_mb.standard, 1024);
     assert_int_equal(config.ttl_seconds.standard, 86400);
+    assert_int_equal(config.link_seconds, 86400);
     assert_true(config.cpus == 1.0);
     assert_true(config.max_sandboxes >= 4 && config.max_creating >= 2);
     assert_int_equal(config.log_level, LOG_INFO);
@@ -92,6 +93,7 @@ static void test_mistakes_name_file_and_line(void **state)
     refused("\n[limits]\nmemory_mb = lots\n", place);
     refused("\n[limits]\nmemory_mb = 63\n", place);
     refused("\n[limits]\nmax_sandboxes = -1\n", place);
+    refused("\n[limits]\nlink_seconds = 0\n", "must be a whole number from 1 to 31536000");
     refused("\n[limits]\ncpus = nan\n", "must be a number from");
     refused("\n[logging]\nlevel = loud\n", "must be one of debug, info, warning, error");
     refused("\n[limits]\nno_limits = maybe\n", "must be yes or no");

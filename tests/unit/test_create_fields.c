@@ -225,12 +225,13 @@ static void test_record(void **state)
     assert_int_equal(
         read_fields("{\"name\": \"kept\", \"idle_seconds\": 7, \"cpus\": 1.5}", &record, NULL),
         PROBLEM_NONE);
+    record.link_key = link_key_new();
     json_t *json = record_to_json(&record);
     assert_int_equal(record_from_json(json, &again, &why), 0);
     assert_memory_equal(&record, &again, sizeof record);
-    static const char *const keys[] = {"version",    "name",         "created_at",
-                                       "expires_at", "idle_seconds", "memory_bytes",
-                                       "disk_bytes", "cpu_millis",   "pids"};
+    static const char *const keys[] = {"version",      "name",         "created_at", "expires_at",
+                                       "idle_seconds", "memory_bytes", "disk_bytes", "cpu_millis",
+                                       "pids",         "link_key"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         json_t *spoilt = json_deep_copy(json);
         assert_int_equal(json_object_set_new(spoilt, keys[i], json_string("/../")), 0);
