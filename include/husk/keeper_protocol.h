@@ -1,5 +1,5 @@
 /* huskd ↔ keeper: one fixed struct per SOCK_SEQPACKET datagram, over the socket `keeper.sock` in
- * the state directory. huskd asks, the keeper answers with the same tag; KEEPER_GONE comes unasked.
+ * the state directory. Only a question about a file is longer: its path follows the struct. huskd asks, the keeper answers with the same tag; KEEPER_GONE comes unasked.
  * The keeper accepts one huskd at a time. When huskd goes away nothing happens to the sandboxes;
  * when the keeper goes away huskd connects again. */
 #pragma once
@@ -9,7 +9,7 @@
 #include "husk/limits.h"
 
 enum {
-    KEEPER_PROTOCOL_VERSION = 1,
+    KEEPER_PROTOCOL_VERSION = 2,
     KEEPER_TEXT_SIZE = 240
 };
 
@@ -26,6 +26,8 @@ enum keeper_type {
                     is removed */
     KEEPER_GONE, /* ← id: this sandbox ended by itself (its init or shim died); everything of it is
                     removed */
+    KEEPER_OPEN, /* id, a path below /home/user → ← status 0 and one descriptor: the regular file,
+                    open for reading. -ENOENT also for an unknown id; -errno of open_file_beneath() */
 };
 
 enum {
@@ -56,7 +58,15 @@ struct keeper_message {
     uint8_t id[16];
     struct sandbox_limits limits;
     struct sandbox_usage usage;
+    uint32_t path_bytes; /* that follow: 1 to MAX_FILE_PATH_BYTES for KEEPER_OPEN, else 0 */
+    uint32_t reserved;
     char text[KEEPER_TEXT_SIZE]; /* NUL-terminated by the reader */
+};
+
+/* A datagram from huskd: as long as `message` and the bytes of the path it announces, which hold no NUL. */
+struct keeper_request {
+    struct keeper_message message;
+    char path[MAX_FILE_PATH_BYTES + 1]; /* NUL-terminated by the reader */
 };
 
 /* The shim of a sandbox listens on <state>/shims/<id>, for huskd alone. */

@@ -76,6 +76,7 @@ enum {
     /* Files of a sandbox */
     MAX_FILE_PATH_BYTES = 1024, /* relative to the working directory */
     MAX_LINK_SECONDS = MAX_TTL_SECONDS,
+    MAX_WAITING_OPENS = 64,      /* opened by the keeper, not yet taken by huskd */
     MAX_CHANGED_FILES = 256,     /* told of one execution */
     MAX_WALKED_FILES = 200000,   /* looked at after one execution */
     MAX_WALKED_DEPTH = 64,       /* folders in folders; as many descriptors */

@@ -16,6 +16,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/container_setup.h"
 #include "keeper/descriptor_store.h"
+#include "keeper/open_beneath.h"
 #include "keeper/shim_start.h"
 #include "keeper/storage.h"
 
@@ -340,6 +341,16 @@ const struct container_plan *container_plan(const struct container *container)
 bool container_is_running(const struct container *container)
 {
     return container->state == RUNNING;
+}
+
+int container_open_file(const struct container *container, const char *path)
+{
+    if (container->state != RUNNING)
+        return -ENOENT;
+    /* The folder that holds `home` is ours: the sandbox cannot put anything else in its place. */
+    _cleanup_close_ int home =
+        openat(container->storage, "home", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return home < 0 ? -errno : open_file_beneath(home, path);
 }
 
 void container_usage(const struct container *container, struct sandbox_usage *usage)

@@ -59,6 +59,8 @@ void container_remove(struct container *container);
 
 const struct container_plan *container_plan(const struct container *container);
 bool container_is_running(const struct container *container);
+/* A file below /home/user, see open_file_beneath(). -ENOENT when the container is not RUNNING. */
+int container_open_file(const struct container *container, const char *path);
 void container_usage(const struct container *container, struct sandbox_usage *usage);
 
 /* The keeper keeps its containers in a list through these. */

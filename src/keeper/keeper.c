@@ -23,6 +23,12 @@ enum {
     OVERFLOW_ID = 65534 /* how ids that P does not have appear in it */
 };
 
+/* What waits for huskd to take it. */
+struct outgoing {
+    struct keeper_message message;
+    int fd; /* goes with it, ours until then; -1: none */
+};
+
 /* A request of huskd that waits for its container. */
 struct pending {
     struct pending *next;
@@ -39,7 +45,8 @@ struct keeper {
     int listen_fd;
     int client; /* huskd, -1: none */
     struct source *client_source;
-    struct buffer out; /* whole messages that huskd has not taken yet */
+    struct buffer out; /* struct outgoing: what huskd has not taken yet */
+    size_t out_fds;    /* how many of them hold a descriptor */
     struct id trial;
     bool stopping;
     uint64_t stop_tag;
@@ -56,11 +63,23 @@ static struct container *find(const struct keeper *keeper, struct id id)
 /* --- talking to huskd
  * ---------------------------------------------------------------------------------- */
 
+/* The descriptors of the first `count` messages are gone, or nobody wants them. */
+static void forget_out(struct keeper *keeper, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct outgoing message;
+        memcpy(&message, keeper->out.data + i * sizeof message, sizeof message);
+        keeper->out_fds -= message.fd >= 0;
+        close_fd(message.fd);
+    }
+    buffer_consume(&keeper->out, count * sizeof(struct outgoing));
+}
+
 static void drop_client(struct keeper *keeper)
 {
     keeper->client_source = source_remove(keeper->client_source);
     keeper->client = close_fd(keeper->client);
-    buffer_clear(&keeper->out);
+    forget_out(keeper, keeper->out.length / sizeof(struct outgoing));
     while (keeper->pending) {
         struct pending *pending = keeper->pending;
         keeper->pending = pending->next;
@@ -68,36 +87,57 @@ static void drop_client(struct keeper *keeper)
     }
 }
 
+/* The socket takes no descriptors when too many are under way: then huskd is told that. */
+static int send_first(struct keeper *keeper)
+{
+    struct outgoing first;
+    memcpy(&first, keeper->out.data, sizeof first);
+    int r = send_with_fds(keeper->client, &first.message, sizeof first.message, &first.fd,
+                          first.fd >= 0);
+    if (r != -ETOOMANYREFS)
+        return r;
+    first.message.status = r;
+    return send_with_fds(keeper->client, &first.message, sizeof first.message, NULL, 0);
+}
+
 static void flush(struct keeper *keeper)
 {
     while (keeper->client >= 0 && keeper->out.length > 0) {
-        ssize_t n = send(keeper->client, keeper->out.data, sizeof(struct keeper_message),
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
+        int r = send_first(keeper);
+        if (r == -EAGAIN)
             break;
-        if (n < 0) {
+        if (r < 0) {
             drop_client(keeper);
             return;
         }
-        buffer_consume(&keeper->out, sizeof(struct keeper_message));
+        forget_out(keeper, 1);
     }
     if (keeper->client_source)
         (void)source_set_events(keeper->client_source,
                                 keeper->out.length > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static void say(struct keeper *keeper, struct keeper_message *message)
+/* Takes `fd`. */
+static void say_with(struct keeper *keeper, const struct keeper_message *message, int fd)
 {
-    if (keeper->client < 0)
+    struct outgoing last = {.message = *message, .fd = fd};
+    last.message.version = KEEPER_PROTOCOL_VERSION;
+    if (keeper->client < 0) {
+        close_fd(fd);
         return;
-    message->version = KEEPER_PROTOCOL_VERSION;
-    if (buffer_append(&keeper->out, message, sizeof *message) < 0) {
+    }
+    if (buffer_append(&keeper->out, &last, sizeof last) < 0) {
+        close_fd(fd);
         drop_client(keeper);
         return;
     }
+    keeper->out_fds += fd >= 0;
     flush(keeper);
+}
+
+static void say(struct keeper *keeper, const struct keeper_message *message)
+{
+    say_with(keeper, message, -1);
 }
 
 static void answer(struct keeper *keeper, const struct keeper_message *request, int status,
@@ -233,9 +273,9 @@ static int make_container(struct keeper *keeper, struct container_plan *plan, st
  * ------------------------------------------------------------------------------------------------
  */
 
-static void on_hello(struct keeper *keeper, const struct keeper_message *request)
+static void on_hello(struct keeper *keeper, const struct keeper_request *question)
 {
-    answer(keeper, request, 0, HUSK_VERSION);
+    answer(keeper, &question->message, 0, HUSK_VERSION);
 }
 
 static bool limits_are_sane(const struct sandbox_limits *limits)
@@ -248,8 +288,9 @@ static bool limits_are_sane(const struct sandbox_limits *limits)
            limits->pids <= MAX_PIDS;
 }
 
-static void on_create(struct keeper *keeper, const struct keeper_message *request)
+static void on_create(struct keeper *keeper, const struct keeper_request *question)
 {
+    const struct keeper_message *request = &question->message;
     struct container_plan plan = {.limits = request->limits};
     struct failure why = {0};
     memcpy(plan.id.bytes, request->id, sizeof plan.id.bytes);
@@ -264,8 +305,9 @@ static void on_create(struct keeper *keeper, const struct keeper_message *reques
         (void)answer_pending(keeper, KEEPER_CREATE, plan.id, r, why.text);
 }
 
-static void on_remove(struct keeper *keeper, const struct keeper_message *request)
+static void on_remove(struct keeper *keeper, const struct keeper_request *question)
 {
+    const struct keeper_message *request = &question->message;
     struct id id;
     memcpy(id.bytes, request->id, sizeof id.bytes);
     struct container *container = find(keeper, id);
@@ -277,8 +319,9 @@ static void on_remove(struct keeper *keeper, const struct keeper_message *reques
     container_remove(container);
 }
 
-static void on_usage(struct keeper *keeper, const struct keeper_message *request)
+static void on_usage(struct keeper *keeper, const struct keeper_request *question)
 {
+    const struct keeper_message *request = &question->message;
     struct id wanted;
     memcpy(wanted.bytes, request->id, sizeof wanted.bytes);
     struct keeper_message last = {.type = KEEPER_USAGE, .tag = request->tag, .status = -ENOENT};
@@ -300,8 +343,9 @@ static void on_usage(struct keeper *keeper, const struct keeper_message *request
     say(keeper, &last);
 }
 
-static void on_stop(struct keeper *keeper, const struct keeper_message *request)
+static void on_stop(struct keeper *keeper, const struct keeper_request *question)
 {
+    const struct keeper_message *request = &question->message;
     keeper->stopping = true;
     keeper->stop_tag = request->tag;
     for (struct container *container = keeper->containers; container;
@@ -310,20 +354,50 @@ static void on_stop(struct keeper *keeper, const struct keeper_message *request)
     stop_if_empty(keeper);
 }
 
-static void handle(struct keeper *keeper, const struct keeper_message *request)
+/* The bytes of the path are for the kernel alone to understand. */
+static void on_open(struct keeper *keeper, const struct keeper_request *question)
 {
-    static void (*const handlers[])(struct keeper *,
-                                    const struct keeper_message *) = {[KEEPER_HELLO] = on_hello,
-                                                                      [KEEPER_CREATE] = on_create,
-                                                                      [KEEPER_REMOVE] = on_remove,
-                                                                      [KEEPER_USAGE] = on_usage,
-                                                                      [KEEPER_STOP] = on_stop};
+    struct keeper_message message = {.type = KEEPER_OPEN, .tag = question->message.tag};
+    struct id id;
+    memcpy(id.bytes, question->message.id, sizeof id.bytes);
+    memcpy(message.id, id.bytes, sizeof message.id);
+    const struct container *container = find(keeper, id);
+    int fd = -ENOENT;
+    if (question->message.path_bytes == 0)
+        fd = -EINVAL;
+    else if (keeper->out_fds >= MAX_WAITING_OPENS)
+        fd = -EMFILE;
+    else if (container)
+        fd = container_open_file(container, question->path);
+    message.status = fd < 0 ? fd : 0;
+    say_with(keeper, &message, fd < 0 ? -1 : fd);
+}
+
+static void handle(struct keeper *keeper, const struct keeper_request *question)
+{
+    static void (*const handlers[])(struct keeper *, const struct keeper_request *) = {
+        [KEEPER_HELLO] = on_hello, [KEEPER_CREATE] = on_create, [KEEPER_REMOVE] = on_remove,
+        [KEEPER_USAGE] = on_usage, [KEEPER_STOP] = on_stop,     [KEEPER_OPEN] = on_open};
+    const struct keeper_message *request = &question->message;
     if (request->version != KEEPER_PROTOCOL_VERSION)
         answer(keeper, request, -EPROTO, "this keeper speaks another version of the messages");
     else if (request->type < ARRAY_LENGTH(handlers) && handlers[request->type])
-        handlers[request->type](keeper, request);
+        handlers[request->type](keeper, question);
     else
         answer(keeper, request, -ENOSYS, "unknown request");
+}
+
+/* A datagram is exactly as long as it says, and only a question about a file has a path. */
+static bool well_formed(struct keeper_request *question, size_t length)
+{
+    struct keeper_message *message = &question->message;
+    if (length < sizeof *message || length - sizeof *message != message->path_bytes ||
+        message->path_bytes > MAX_FILE_PATH_BYTES ||
+        (message->path_bytes && message->type != KEEPER_OPEN))
+        return false;
+    message->text[sizeof message->text - 1] = '\0';
+    question->path[message->path_bytes] = '\0';
+    return strlen(question->path) == message->path_bytes;
 }
 
 static void client_ready(struct source *source _unused_, uint32_t events, void *user)
@@ -333,16 +407,15 @@ static void client_ready(struct source *source _unused_, uint32_t events, void *
         flush(keeper);
     if (keeper->client < 0 || !(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
         return;
-    struct keeper_message request;
-    ssize_t n = receive_with_fds(keeper->client, &request, sizeof request, NULL, NULL);
+    struct keeper_request question;
+    ssize_t n = receive_with_fds(keeper->client, &question, sizeof question, NULL, NULL);
     if (n == -EAGAIN)
         return;
-    if (n != sizeof request) {
+    if (n <= 0 || !well_formed(&question, (size_t)n)) {
         drop_client(keeper);
         return;
     }
-    request.text[sizeof request.text - 1] = '\0';
-    handle(keeper, &request);
+    handle(keeper, &question);
 }
 
 static void accept_client(struct source *source _unused_, uint32_t events _unused_, void *user)
@@ -378,7 +451,7 @@ struct keeper *keeper_new(struct container_host *host, uid_t first_id, unsigned 
     keeper->host = host;
     keeper->client = -1;
     keeper->ids = id_pool_new(first_id, id_count);
-    keeper->out = BUFFER_LIMITED(2 * (size_t)MAX_SANDBOXES * sizeof(struct keeper_message));
+    keeper->out = BUFFER_LIMITED(2 * (size_t)MAX_SANDBOXES * sizeof(struct outgoing));
     host->made = container_made;
     host->gone = container_gone;
     host->user = keeper;
