@@ -25,7 +25,9 @@ struct question {
     struct keeper_message message;
     uint64_t due; /* when to give up */
     bool sent;
-    keeper_callback callback; /* NULL: forgotten */
+    keeper_callback callback;    /* one of these two; both NULL: forgotten */
+    keeper_open_callback opened; /* KEEPER_OPEN */
+    char *path;                  /* KEEPER_OPEN */
     void *user;
 };
 
@@ -99,14 +101,26 @@ static struct question **find(struct keeper_client *client, uint64_t tag)
     return NULL;
 }
 
-/* Take the question out, then answer it: the callback may ask and forget as it likes. */
-static void answer(struct question **at, const struct keeper_message *message)
+static void question_free(struct question *question)
+{
+    free(question->path);
+    free(question);
+}
+
+/* Take the question out, then answer it: the callback may ask and forget as it likes. Takes `fd`. */
+static void answer(struct question **at, const struct keeper_message *message, int fd)
 {
     struct question *question = *at;
     *at = question->next;
-    if (question->callback)
+    if (question->opened) {
+        int missing = message->status < 0 ? message->status : -EPROTO;
+        question->opened(fd < 0 ? missing : fd, question->user);
+        fd = -1;
+    } else if (question->callback) {
         question->callback(message, question->user);
-    free(question);
+    }
+    close_fd(fd);
+    question_free(question);
 }
 
 static void answer_failed(struct question **at, int status, const char *text)
@@ -115,7 +129,7 @@ static void answer_failed(struct question **at, int status, const char *text)
     message.status = status;
     message.flags = 0;
     (void)snprintf(message.text, sizeof message.text, "%s", text);
-    answer(at, &message);
+    answer(at, &message, -1);
 }
 
 static struct question *question_new(struct keeper_client *client,
@@ -132,23 +146,43 @@ static struct question *question_new(struct keeper_client *client,
     return question;
 }
 
-uint64_t keeper_client_ask(struct keeper_client *client, const struct keeper_message *question,
-                           keeper_callback callback, void *user)
+static uint64_t add(struct keeper_client *client, struct question *question)
 {
-    struct question *added = question_new(client, question, callback, user);
+    uint64_t tag = question->message.tag;
     struct question **at = &client->questions;
     while (*at)
         at = &(*at)->next;
-    *at = added;
+    *at = question;
     try_send(client);
-    return added->message.tag;
+    return tag;
+}
+
+uint64_t keeper_client_ask(struct keeper_client *client, const struct keeper_message *question,
+                           keeper_callback callback, void *user)
+{
+    return add(client, question_new(client, question, callback, user));
+}
+
+uint64_t keeper_client_open(struct keeper_client *client, struct id id, const char *path,
+                            keeper_open_callback callback, void *user)
+{
+    size_t length = strlen(path);
+    husk_assert(length > 0 && length <= MAX_FILE_PATH_BYTES);
+    struct keeper_message message = {.type = KEEPER_OPEN, .path_bytes = (uint32_t)length};
+    memcpy(message.id, id.bytes, sizeof message.id);
+    struct question *question = question_new(client, &message, NULL, user);
+    question->opened = callback;
+    question->path = must_copy(path);
+    return add(client, question);
 }
 
 void keeper_client_forget(struct keeper_client *client, uint64_t tag)
 {
     struct question **at = find(client, tag);
-    if (at)
-        (*at)->callback = NULL;
+    if (!at)
+        return;
+    (*at)->callback = NULL;
+    (*at)->opened = NULL;
 }
 
 bool keeper_client_connected(const struct keeper_client *client)
@@ -182,13 +216,22 @@ static void watch(struct keeper_client *client, bool writable)
         (void)source_set_events(client->source, writable ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+static int send_question(int fd, const struct question *question)
+{
+    struct keeper_request request = {.message = question->message};
+    size_t length = question->message.path_bytes;
+    if (length)
+        memcpy(request.path, question->path, length);
+    return send_with_fds(fd, &request, sizeof request.message + length, NULL, 0);
+}
+
 static void try_send(struct keeper_client *client)
 {
     for (struct question *question = client->questions; question && client->fd >= 0;
          question = question->next) {
         if (question->sent)
             continue;
-        int r = send_with_fds(client->fd, &question->message, sizeof question->message, NULL, 0);
+        int r = send_question(client->fd, question);
         if (r == -EAGAIN) {
             watch(client, true);
             return;
@@ -202,8 +245,10 @@ static void try_send(struct keeper_client *client)
     watch(client, false);
 }
 
-static void handle(struct keeper_client *client, struct keeper_message *message)
+/* Takes `fd`, which only the answer to KEEPER_OPEN has. */
+static void handle(struct keeper_client *client, struct keeper_message *message, int fd)
 {
+    _cleanup_close_ int own = fd;
     message->text[KEEPER_TEXT_SIZE - 1] = '\0';
     if (message->type == KEEPER_GONE) {
         struct id id;
@@ -219,7 +264,7 @@ static void handle(struct keeper_client *client, struct keeper_message *message)
             (*at)->callback(message, (*at)->user);
         return;
     }
-    answer(at, message);
+    answer(at, message, TAKE_DESCRIPTOR(own));
 }
 
 static void ready(struct source *source _unused_, uint32_t events, void *user)
@@ -229,16 +274,20 @@ static void ready(struct source *source _unused_, uint32_t events, void *user)
         try_send(client);
     while (client->fd >= 0) {
         struct keeper_message message;
-        size_t no_descriptors = 0;
-        ssize_t got = receive_with_fds(client->fd, &message, sizeof message, NULL, &no_descriptors);
+        int fd = -1;
+        size_t descriptors = 1;
+        ssize_t got = receive_with_fds(client->fd, &message, sizeof message, &fd, &descriptors);
         if (got == -EAGAIN)
             return;
-        if (got == sizeof message && message.version == KEEPER_PROTOCOL_VERSION)
-            handle(client, &message);
-        else
-            connection_lost(client, got == 0  ? "it ended"
-                                    : got < 0 ? strerror((int)-got)
-                                              : "it speaks another version");
+        if (got == sizeof message && message.version == KEEPER_PROTOCOL_VERSION) {
+            handle(client, &message, descriptors ? fd : -1);
+            continue;
+        }
+        if (descriptors)
+            close_fd(fd);
+        connection_lost(client, got == 0  ? "it ended"
+                                : got < 0 ? strerror((int)-got)
+                                          : "it speaks another version");
     }
 }
 
@@ -318,7 +367,7 @@ struct keeper_client *keeper_client_free(struct keeper_client *client)
     while (client->questions) {
         struct question *question = client->questions;
         client->questions = question->next;
-        free(question);
+        question_free(question);
     }
     free(client->path);
     free(client);

@@ -20,6 +20,9 @@ struct keeper_client;
 
 typedef void (*keeper_callback)(const struct keeper_message *answer, void *user);
 
+/* A descriptor, which is the callback's to close, or -errno as of KEEPER_OPEN and as above. */
+typedef void (*keeper_open_callback)(int fd, void *user);
+
 struct keeper_events {
     void (*gone)(struct id id, void *user);       /* KEEPER_GONE */
     void (*lost)(const char *reason, void *user); /* the connection broke; trying again */
@@ -43,6 +46,9 @@ struct keeper_client *keeper_client_free(
 /* Ask; version and tag of `question` are filled in. Returns the tag. */
 uint64_t keeper_client_ask(struct keeper_client *client, const struct keeper_message *question,
                            keeper_callback callback, void *user);
+/* Ask for a file below /home/user of a sandbox (KEEPER_OPEN). `path` is copied; at most MAX_FILE_PATH_BYTES of it. */
+uint64_t keeper_client_open(struct keeper_client *client, struct id id, const char *path,
+                            keeper_open_callback callback, void *user);
 /* The callback for this tag will not be called any more. The question is not taken back. */
 void keeper_client_forget(struct keeper_client *client, uint64_t tag);
 bool keeper_client_connected(const struct keeper_client *client);

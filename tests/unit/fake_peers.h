@@ -43,10 +43,11 @@ struct fake {
     struct fake_box boxes[FAKE_BOXES];
     unsigned asked[8]; /* by type */
     struct keeper_message last[8];
+    char last_path[MAX_FILE_PATH_BYTES + 1];
 
     /* What tests change. */
     int create_status;
-    bool silent;            /* answers no KEEPER_CREATE */
+    bool silent;            /* answers no KEEPER_CREATE and no KEEPER_OPEN */
     const char *shim_state; /* what a shim says after SHIM_START and SHIM_HELLO */
     bool shim_silent;
 };
@@ -233,6 +234,19 @@ static void fake_usage(struct fake *fake, struct keeper_message answer)
     }
 }
 
+/* The file that is asked for holds its own path. */
+static void fake_open(struct fake *fake, struct keeper_message message, const char *path)
+{
+    if (!fake_find(fake, message.id)) {
+        message.status = -ENOENT;
+        fake_send(fake, &message);
+        return;
+    }
+    int fd = file_with(path, strlen(path));
+    assert_int_equal(send_with_fds(fake->fd, &message, sizeof message, &fd, 1), 0);
+    close(fd);
+}
+
 static void fake_answer(struct fake *fake, struct keeper_message message)
 {
     struct fake_box *box = fake_find(fake, message.id);
@@ -255,6 +269,10 @@ static void fake_answer(struct fake *fake, struct keeper_message message)
     case KEEPER_USAGE:
         fake_usage(fake, message);
         return;
+    case KEEPER_OPEN:
+        if (!fake->silent)
+            fake_open(fake, message, fake->last_path);
+        return;
     default:
         (void)snprintf(message.text, sizeof message.text, "1.2.3");
         break;
@@ -271,19 +289,22 @@ static void fake_hang_up(struct fake *fake)
 static void fake_ready(struct source *source, uint32_t events, void *user)
 {
     struct fake *fake = user;
-    struct keeper_message message;
+    struct keeper_request request;
     (void)source;
     (void)events;
     while (fake->fd >= 0) {
-        ssize_t got = recv(fake->fd, &message, sizeof message, MSG_DONTWAIT);
+        ssize_t got = recv(fake->fd, &request, sizeof request, MSG_DONTWAIT);
         if (got < 0 && errno == EAGAIN)
             return;
-        if (got != sizeof message) {
+        if (got < (ssize_t)sizeof request.message) {
             fake_hang_up(fake);
             return;
         }
-        assert_int_equal(message.version, KEEPER_PROTOCOL_VERSION);
-        fake_answer(fake, message);
+        assert_int_equal(request.message.version, KEEPER_PROTOCOL_VERSION);
+        assert_int_equal(got, sizeof request.message + request.message.path_bytes);
+        memcpy(fake->last_path, request.path, request.message.path_bytes);
+        fake->last_path[request.message.path_bytes] = '\0';
+        fake_answer(fake, request.message);
     }
 }
 

@@ -6,6 +6,7 @@
 struct seen {
     unsigned answers;
     struct keeper_message last;
+    int opened;
     unsigned gone, lost, connected, absent;
     struct id gone_id;
     struct keeper_client *client;
@@ -166,6 +167,96 @@ static void test_asked_while_away(void **state)
     assert_int_equal(fixture->keeper.asked[KEEPER_HELLO], 1);
 }
 
+static void on_opened(int fd, void *user)
+{
+    struct seen *seen = user;
+    seen->answers++;
+    seen->opened = fd;
+}
+
+static uint64_t ask_open(struct fixture *fixture, uint8_t number, const char *path)
+{
+    struct id id;
+    memset(id.bytes, number, sizeof id.bytes);
+    return keeper_client_open(fixture->seen.client, id, path, on_opened, &fixture->seen);
+}
+
+static void make_box(struct fixture *fixture, uint8_t number)
+{
+    uint8_t id[16];
+    memset(id, number, sizeof id);
+    (void)fake_box_make(&fixture->keeper, id);
+}
+
+/* The keeper's file comes through, for paths up to the longest. */
+static void test_open(void **state)
+{
+    struct fixture *fixture = *state;
+    struct seen *seen = &fixture->seen;
+    char longest[MAX_FILE_PATH_BYTES + 1], text[MAX_FILE_PATH_BYTES + 1] = "";
+    memset(longest, 'p', MAX_FILE_PATH_BYTES);
+    longest[MAX_FILE_PATH_BYTES] = '\0';
+    make_box(fixture, 7);
+    const char *const paths[] = {"x", "a/b", longest};
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
+        (void)ask_open(fixture, 7, paths[i]);
+        assert_int_equal(seen->answers, i);
+        RUN_UNTIL(fixture->loop, seen->answers == i + 1);
+        assert_true(seen->opened >= 0);
+        assert_int_equal(pread(seen->opened, text, sizeof text, 0), strlen(paths[i]));
+        assert_memory_equal(text, paths[i], strlen(paths[i]));
+        close(seen->opened);
+    }
+    (void)ask_open(fixture, 8, "x");
+    RUN_UNTIL(fixture->loop, seen->answers == 4);
+    assert_int_equal(seen->opened, -ENOENT);
+    (void)ask(fixture, KEEPER_USAGE, 7);
+    RUN_UNTIL(fixture->loop, seen->answers == 5);
+}
+
+/* Nobody wants the file any more, or nobody asked for it: it is closed. */
+static void test_unwanted_files(void **state)
+{
+    struct fixture *fixture = *state;
+    make_box(fixture, 7);
+    RUN_UNTIL(fixture->loop, fixture->keeper.fd >= 0);
+    int before = open_descriptors();
+    keeper_client_forget(fixture->seen.client, ask_open(fixture, 7, "x"));
+    RUN_UNTIL(fixture->loop, fixture->keeper.asked[KEEPER_OPEN] == 1);
+    struct keeper_message message = {
+        .version = KEEPER_PROTOCOL_VERSION, .type = KEEPER_OPEN, .tag = 12345};
+    fake_open(&fixture->keeper, message, "y");
+    memset(message.id, 7, sizeof message.id);
+    fake_open(&fixture->keeper, message, "y");
+    uint64_t tag = ask(fixture, KEEPER_CREATE, 1);
+    fixture->keeper.silent = true;
+    message.type = KEEPER_CREATE;
+    message.tag = tag;
+    fake_open(&fixture->keeper, message, "y");
+    RUN_UNTIL(fixture->loop, fixture->seen.answers == 1);
+    assert_int_equal(open_descriptors(), before);
+}
+
+/* Opening fails with the keeper, and waits for the next one if it was not asked yet. */
+static void test_keeper_dies_over_open(void **state)
+{
+    struct fixture *fixture = *state;
+    struct seen *seen = &fixture->seen;
+    make_box(fixture, 7);
+    fixture->keeper.silent = true;
+    (void)ask_open(fixture, 7, "x");
+    RUN_UNTIL(fixture->loop, fixture->keeper.asked[KEEPER_OPEN] == 1);
+    fake_hang_up(&fixture->keeper);
+    RUN_UNTIL(fixture->loop, seen->answers == 1);
+    assert_int_equal(seen->opened, -ECONNRESET);
+    fixture->keeper.silent = false;
+    (void)ask_open(fixture, 7, "y");
+    RUN_UNTIL(fixture->loop, seen->answers == 2);
+    assert_true(seen->opened >= 0);
+    close(seen->opened);
+    assert_int_equal(seen->connected, 1);
+}
+
 /* Two callers; the second gets an answer in a language it does not speak. */
 static void answer_two(void *user)
 {
@@ -213,6 +304,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forget, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_keeper_dies, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_asked_while_away, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_open, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unwanted_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keeper_dies_over_open, set_up, tear_down),
         cmocka_unit_test(test_connect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
