@@ -197,6 +197,8 @@ static json_t *back_of(const struct answer_frame *frame)
 {
     json_auto_t *back = json_object();
     int r = frame->files ? json_object_set(back, "files", frame->files) : 0;
+    if (frame->files_truncated)
+        r |= json_object_set_new(back, "files_truncated", json_true());
     r |= outputs_describe_end(frame->outputs, frame->verdict, back);
     return r == 0 ? json_incref(back) : NULL;
 }

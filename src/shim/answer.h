@@ -20,6 +20,7 @@ struct answer_frame {
     const struct outputs *outputs;
     const struct verdict *verdict;
     json_t *files;            /* an array; NULL: not over yet, so nobody has looked */
+    bool files_truncated;     /* there may be more of them */
     const char *execution_id; /* NULL: whoever asked has waited for the answer */
 };
 

@@ -162,6 +162,20 @@ struct verdict execution_progress(const struct execution *execution)
                             .duration_ms = running_for(execution)};
 }
 
+void execution_collect_files(struct execution *execution, int home_fd,
+                             const struct file_links *links)
+{
+    struct changed_files changed = {0};
+    execution->files = json_array();
+    if (!execution->number)
+        return; /* it never ran */
+    execution->files_truncated =
+        changed_files_find(home_fd, &execution->began, &changed) < 0 || changed.incomplete;
+    for (size_t i = 0; i < changed.count; i++)
+        (void)json_array_append_new(execution->files, file_links_entry(links, &changed.files[i]));
+    changed_files_free(&changed);
+}
+
 /* --- the answer ----------------------------------------------------------------------------- */
 
 static struct shim_result_head head_of(const struct verdict *verdict)
@@ -178,6 +192,7 @@ void execution_render(struct execution *execution, const struct verdict *verdict
     struct answer_frame frame = {.outputs = execution->outputs,
                                  .verdict = verdict,
                                  .files = execution->files,
+                                 .files_truncated = execution->files_truncated,
                                  .execution_id = *execution->id ? execution->id : NULL};
     (void)buffer_append(payload, &head, sizeof head);
     if (answer_render(execution->answer, &frame, payload) == 0)
@@ -199,6 +214,8 @@ void execution_end_stream(struct execution *execution, const struct verdict *ver
         event_stream_put(stream, "file", json_incref(file));
     json_t *end = json_object();
     (void)outputs_describe_error(execution->outputs, verdict, end);
+    if (execution->files_truncated)
+        (void)json_object_set_new(end, "files_truncated", json_true());
     (void)outputs_describe_end(execution->outputs, verdict, end);
     event_stream_finish(stream, end, &head);
 }

@@ -12,8 +12,10 @@
 #include "husk/shim_protocol.h"
 #include "loop/loop.h"
 #include "shim/answer.h"
+#include "shim/changed_files.h"
 #include "shim/connection.h"
 #include "shim/event_stream.h"
+#include "shim/file_links.h"
 #include "shim/input.h"
 #include "shim/order.h"
 #include "shim/outputs.h"
@@ -50,7 +52,8 @@ struct execution {
     struct timer *deadline;
     uint64_t number; /* of its execute_request; 0: not sent yet */
     uint64_t started_at;
-    uint64_t oom_kills; /* when it began */
+    struct moment began; /* the same, for the files */
+    uint64_t oom_kills;  /* when it began */
     bool replied;
     bool idle;
     bool state_was_lost; /* before it began, and nobody was told yet */
@@ -59,7 +62,8 @@ struct execution {
     struct event_stream *stream; /* either this, borrowed, … */
     struct answer *answer;       /* … or this is where the output goes */
     struct outputs *outputs;
-    json_t *files; /* what it created or changed, once it is over */
+    json_t *files;        /* what it created or changed, once it is over */
+    bool files_truncated; /* there may be more */
     struct ticket interrupts[MAX_WAITING_REQUESTS]; /* who waits for its end */
     size_t interrupt_count;
 };
@@ -84,6 +88,9 @@ struct verdict execution_judge(struct execution *execution, enum ending ending, 
 /* The same for one that is not over. */
 struct verdict execution_progress(const struct execution *execution);
 
+/* See which files it created or changed: when it is over, and before anything else runs. */
+void execution_collect_files(struct execution *execution, int home_fd,
+                             const struct file_links *links);
 /* Append struct shim_result_head and the JSON text of the answer. If that does not fit, or memory is out, the output is left
  * out instead. */
 void execution_render(struct execution *execution, const struct verdict *verdict,

@@ -107,6 +107,7 @@ static void finish(struct executor *executor, enum ending ending, const char *de
 {
     struct execution *execution = TAKE_POINTER(executor->running);
     timer_disarm(executor->stop_timer);
+    execution_collect_files(execution, executor->setup.home_fd, executor->setup.links);
     if (outputs_execution_count(execution->outputs) >= 0)
         executor->count = outputs_execution_count(execution->outputs);
     set_phase(executor, executor->interrupt ? PHASE_SETTLING : PHASE_NOTHING);
@@ -160,6 +161,7 @@ static void advance(struct executor *executor)
     executor->signalled = false;
     execution->oom_kills = oom_kills(executor->setup.oom_fd);
     execution->started_at = now_ms();
+    execution->began = moment_now();
     execution->state_was_lost = executor->state_was_lost;
     executor->state_was_lost = false;
     set_phase(executor, PHASE_RUNNING);

@@ -32,6 +32,7 @@
 #include "shim/channels.h"
 #include "shim/connection.h"
 #include "shim/event_stream.h"
+#include "shim/file_links.h"
 #include "shim/kernel.h"
 #include "shim/order.h"
 
@@ -51,6 +52,8 @@ struct executor_setup {
     struct loop *loop;
     struct kernel *kernel;
     struct event_streams *streams;
+    const struct file_links *links;
+    int home_fd;
     int oom_fd;
     const struct executor_sink *sink;
     void *user;

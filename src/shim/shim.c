@@ -29,6 +29,8 @@ struct shim {
     struct kernel *kernel;
     struct executor *executor;
     struct event_streams *streams;
+    struct id sandbox;
+    struct file_links links;
     json_t *record;                               /* huskd's note; NULL: none */
     struct status told;                           /* last */
     struct ticket restarts[MAX_WAITING_REQUESTS]; /* who waits for the fresh kernel */
@@ -221,7 +223,8 @@ static void on_start(struct shim *shim, struct ticket ticket _unused_, const jso
 {
     set_record(shim, json_object_get(body, "record"));
     struct failure why;
-    if (kernel_start(shim->kernel, json_object_get(body, "env"), &why) == 0)
+    if (file_links_from_start(body, shim->sandbox, &shim->links, &why) == 0 &&
+        kernel_start(shim->kernel, json_object_get(body, "env"), &why) == 0)
         return;
     log_event(LOG_ERROR, "kernel is not started", "reason", why.text, NULL);
     tell_status(shim, false);
@@ -347,6 +350,7 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
 {
     struct shim *shim = must_alloc(sizeof *shim);
     shim->loop = setup->loop;
+    shim->sandbox = setup->sandbox;
     struct kernel_setup kernel_setup = {
         .loop = setup->loop,
         .init_socket = setup->init_fd,
@@ -367,6 +371,8 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
         .loop = setup->loop,
         .kernel = shim->kernel,
         .streams = shim->streams,
+        .links = &shim->links,
+        .home_fd = setup->home_fd,
         .oom_fd = setup->oom_fd,
         .sink = &executor_sink,
         .user = shim,
