@@ -1,5 +1,6 @@
 """The service under test, and a small client for it."""
 
+import json
 import os
 import shutil
 import signal
@@ -250,6 +251,101 @@ class Service:
         return process
 
 
+class Stream:
+    """A streamed execution: an iterator of events, each with its name under "event". A context manager: leaving it
+    closes the connection."""
+
+    def __init__(self, sandbox, code, lines, fields):
+        self.lines = lines
+        kind = "application/x-ndjson" if lines else "text/event-stream"
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.answer = self.session.post(
+            f"{sandbox.service.url}{sandbox.path}/execute",
+            json={"code": code, **fields},
+            headers={"Accept": kind},
+            stream=True,
+            timeout=ANSWER_SECONDS,
+        )
+        if self.answer.status_code == 200:
+            assert self.answer.headers["Content-Type"] == kind
+        self.comments = []
+        self._events = self._parse()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.answer.close()
+        self.session.close()
+
+    def _parse(self):
+        assert self.answer.status_code == 200, self.answer.text
+        name = None
+        for line in self.answer.iter_lines(chunk_size=None, delimiter=b"\n"):
+            assert line.isascii()
+            if self.lines:
+                if line:
+                    yield json.loads(line)
+            elif line.startswith(b":"):
+                self.comments.append(line.decode())
+            elif line.startswith(b"event: "):
+                name = line.removeprefix(b"event: ").decode()
+            elif line.startswith(b"data: "):
+                event = json.loads(line.removeprefix(b"data: "))
+                assert event["event"] == name
+                yield event
+            else:
+                assert line == b""
+
+    def __iter__(self):
+        return self._events
+
+    def next(self, name):
+        """The next event, which must be one of this name."""
+        event = next(self._events)
+        assert event["event"] == name, event
+        return event
+
+    def until(self, name):
+        """Skip to the next event of this name."""
+        return next(event for event in self._events if event["event"] == name)
+
+    def rest(self):
+        """All that is left, and that it ends properly."""
+        events = list(self._events)
+        assert events[-1]["event"] == "end", events[-1:]
+        return events
+
+
+def joined(events):
+    """The answer that the events of a stream amount to, in the form of an answer that came whole."""
+    answer = {"stdout": "", "stderr": "", "traceback": None, "results": [], "files": []}
+    for event in events:
+        event = dict(event)
+        kind = event.pop("event")
+        if kind in ("stdout", "stderr"):
+            answer[kind] += event["text"]
+        elif kind == "result":
+            answer["results"] += event["results"]
+        elif kind == "update":
+            first = next(i for i, entry in enumerate(answer["results"]) if entry["output"] == event["output"])
+            kept = [entry for entry in answer["results"] if entry["output"] != event["output"]]
+            answer["results"] = kept[:first] + event["results"] + kept[first:]
+        elif kind == "clear":
+            answer |= {"stdout": "", "stderr": "", "results": []}
+        elif kind == "error":
+            answer["traceback"] = event["traceback"]
+        elif kind == "file":
+            answer["files"].append(event)
+        elif kind == "end":
+            answer |= event
+    return answer
+
+
 class Sandbox:
     def __init__(self, service, created):
         self.service = service
@@ -271,6 +367,10 @@ class Sandbox:
         answer = self.execute(code, **fields)
         assert answer["status"] == "ok", answer
         return answer["stdout"]
+
+    def stream(self, code, lines=False, **fields):
+        """Run code and get its events as they come: server-sent events, or JSON lines."""
+        return Stream(self, code, lines, fields)
 
     def value(self, expression):
         """An expression of Python, evaluated inside and brought here by its repr()."""
