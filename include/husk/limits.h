@@ -76,7 +76,10 @@ enum {
     /* Files of a sandbox */
     MAX_FILE_PATH_BYTES = 1024, /* relative to the working directory */
     MAX_LINK_SECONDS = MAX_TTL_SECONDS,
-    MAX_WAITING_OPENS = 64,      /* opened by the keeper, not yet taken by huskd */
+    MAX_WAITING_OPENS = 64,          /* opened by the keeper, not yet taken by huskd */
+    DOWNLOAD_BLOCK_BYTES = 64 * KIB, /* of a file in memory, for each client that downloads one */
+    LEAST_DOWNLOAD_RATE = 64 * KIB,  /* bytes a second, after the first SEND_SECONDS */
+    MAX_SEND_SECONDS = 24 * 3600,
     MAX_CHANGED_FILES = 256,     /* told of one execution */
     MAX_WALKED_FILES = 200000,   /* looked at after one execution */
     MAX_WALKED_DEPTH = 64,       /* folders in folders; as many descriptors */

@@ -22,6 +22,15 @@ ssize_t read_some(int fd, void *data, size_t length)
     }
 }
 
+ssize_t read_at(int fd, void *data, size_t length, uint64_t position)
+{
+    ssize_t n;
+    do {
+        n = pread(fd, data, length, (off_t)position);
+    } while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
 ssize_t write_some(int fd, const void *data, size_t length)
 {
     for (;;) {

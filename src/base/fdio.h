@@ -11,6 +11,8 @@ int write_all(int fd, const void *data, size_t length);
 int read_exactly(int fd, void *data, size_t length);
 /* One read or write; bytes moved, 0 at the end, -EAGAIN when it would block, -errno. */
 ssize_t read_some(int fd, void *data, size_t length);
+ssize_t read_at(int fd, void *data, size_t length,
+                uint64_t position); /* the descriptor's own position stays */
 ssize_t write_some(int fd, const void *data, size_t length);
 
 /* Whole small file into `text` (NUL-terminated, at most size-1 bytes: -EFBIG above). Returns the

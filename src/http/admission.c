@@ -5,11 +5,13 @@
 
 #include "base/text.h"
 #include "http/guard.h"
+#include "http/link_access.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/router.h"
 #include "http/routes.h"
 #include "http/uri.h"
+#include "huskd/config.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 
@@ -109,6 +111,28 @@ static bool check_form(struct request *request, struct problem *problem)
     return true;
 }
 
+/* A signed link does instead of the key. A bad one is as none, but somebody who needs no key is told about it, and so is who
+ * had a good one. */
+static bool check_key(const struct request *request, const struct guard *guard,
+                      const struct credentials *credentials, struct problem *problem)
+{
+    enum link_verdict link = request->route->linked ? link_access_judge(request) : LINK_ABSENT;
+    bool keyed = *request->service->config->api_key;
+    if (link == LINK_GOOD)
+        return true;
+    bool known = guard_knows(guard, credentials, problem);
+    if (known && (keyed || link == LINK_ABSENT))
+        return true;
+    if (link == LINK_EXPIRED)
+        problem_set(problem, PROBLEM_LINK_EXPIRED,
+                    "This link has expired. Ask for the file with the API key, or run the code "
+                    "again to get a new link.");
+    else if (known)
+        problem_set(problem, PROBLEM_LINK_INVALID,
+                    "This link was not signed by this sandbox: expires or signature is wrong.");
+    return false;
+}
+
 static bool check_client(struct request *request, const struct guard *guard,
                          struct problem *problem)
 {
@@ -123,12 +147,37 @@ static bool check_client(struct request *request, const struct guard *guard,
     request->shared = credentials.origin && guard_shares_with(guard, credentials.origin);
     /* A preflight never carries the key. */
     bool preflight = request->shared && !strcmp(request->method, "OPTIONS");
-    bool open = request->route && request->route->open;
-    return preflight || open || guard_knows(guard, &credentials, problem);
+    if (preflight || (request->route && request->route->open))
+        return true;
+    if (!request->route)
+        return guard_knows(guard, &credentials, problem);
+    return check_key(request, guard, &credentials, problem);
+}
+
+/* Parameters, decoded once. False: one is too long or not well-formed; it is empty then. */
+static bool decode_parameters(struct request *request, const struct route_match *match)
+{
+    struct {
+        char *out;
+        size_t size;
+    } places[ROUTE_PARAMETERS] = {
+        {request->parameter, sizeof request->parameter},
+        {request->second_parameter, sizeof request->second_parameter},
+    };
+    bool good = true;
+    for (size_t i = 0; i < ROUTE_PARAMETERS; i++) {
+        const struct route_parameter *parameter = &match->parameters[i];
+        if (parameter->text &&
+            uri_decode(parameter->text, parameter->length, places[i].out, places[i].size) < 0) {
+            places[i].out[0] = '\0';
+            good = false;
+        }
+    }
+    return good;
 }
 
 static bool check_route(struct request *request, enum route_result found,
-                        const struct route_match *match, struct problem *problem)
+                        const struct route_match *match, bool decoded, struct problem *problem)
 {
     if (found == ROUTE_UNKNOWN) {
         problem_set(problem, PROBLEM_ROUTE_NOT_FOUND, "There is no %.100s here.", request->path);
@@ -140,13 +189,17 @@ static bool check_route(struct request *request, enum route_result found,
                     match->allow, request->method);
         return false;
     }
-    if (match->parameter && uri_decode(match->parameter, match->parameter_length,
-                                       request->parameter, sizeof request->parameter) < 0) {
+    if (decoded)
+        return true;
+    if (!*request->parameter)
         problem_set(problem, PROBLEM_SANDBOX_NOT_FOUND,
                     "There is no sandbox of this name: it is too long or not well-formed.");
-        return false;
-    }
-    return true;
+    else if (strchr(match->route->pattern, '*'))
+        problem_set(problem, PROBLEM_FILE_NOT_FOUND,
+                    "There is no file of this name: it is too long or not well-formed.");
+    else
+        problem_set(problem, PROBLEM_ROUTE_NOT_FOUND, "There is no %.100s here.", request->path);
+    return false;
 }
 
 static bool check_phase(const struct request *request, struct problem *problem)
@@ -179,6 +232,7 @@ bool admission_judge(struct request *request, const struct guard *guard)
     enum route_result found =
         router_match(routes, routes_count, request->method, request->path, &match);
     request->route = found == ROUTE_FOUND ? match.route : NULL;
+    bool decoded = decode_parameters(request, &match);
     if (!check_form(request, &problem) || !check_client(request, guard, &problem)) {
         answer_problem(request, &problem);
         return false;
@@ -187,8 +241,8 @@ bool admission_judge(struct request *request, const struct guard *guard)
         answer_preflight(request);
         return false;
     }
-    if (!check_route(request, found, &match, &problem) || !check_phase(request, &problem) ||
-        !check_length(request, &problem)) {
+    if (!check_route(request, found, &match, decoded, &problem) ||
+        !check_phase(request, &problem) || !check_length(request, &problem)) {
         answer_problem(request, &problem);
         return false;
     }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "http/peer.h"
 #include "http/response.h"
 #include "http/stream.h"
@@ -49,6 +50,13 @@ void request_free(struct request *request)
 const char *request_header(const struct request *request, const char *name)
 {
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+const char *request_file_path(const struct request *request)
+{
+    static const char home[] = "/home/user/";
+    const char *path = request->second_parameter;
+    return starts_with(path, home) ? path + strlen(home) : path;
 }
 
 bool request_find_sandbox(struct request *request)

@@ -53,10 +53,11 @@ struct request {
     char *query; /* inside path's memory; NULL: none */
     char id[MAX_REQUEST_ID_LENGTH + 1];
     const struct route *route;
-    char parameter[MAX_PARAMETER_LENGTH + 1]; /* what {id} stands for, decoded */
-    char second_parameter[MAX_PARAMETER_LENGTH + 1];
-    bool json;   /* Content-Type is application/json */
-    bool shared; /* its origin may read the answer (CORS) */
+    char parameter[MAX_PARAMETER_LENGTH +
+                   1]; /* what the route's first {…} stands for, decoded: a sandbox */
+    char second_parameter[MAX_FILE_PATH_BYTES + 1]; /* and its second: a path, an execution, … */
+    bool json;                                      /* Content-Type is application/json */
+    bool shared;                                    /* its origin may read the answer (CORS) */
     struct buffer body;
     size_t discarded; /* bytes of a body that was refused */
 
@@ -76,6 +77,10 @@ struct request {
     json_t *collected;
     char sandbox_text[ID_TEXT_SIZE]; /* for the log; "": none */
 };
+
+/* The second parameter as a path below the working directory: without "/home/user/" in front, if it is there. "" if that was
+ * all. Borrowed. */
+const char *request_file_path(const struct request *request);
 
 struct request *request_new(struct server *server, const char *target);
 void request_free(struct request *request);

@@ -3,16 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool stands_for_rest(const char *pattern)
+{
+    return strchr(pattern, '}')[-1] == '*';
+}
+
 static bool fits(const char *pattern, const char *path, struct route_match *match)
 {
+    struct route_parameter *parameter = match->parameters;
     while (*pattern && *path) {
         if (*pattern == '{') {
-            match->parameter = path;
-            match->parameter_length = strcspn(path, "/");
-            if (match->parameter_length == 0)
+            parameter->text = path;
+            parameter->length = stands_for_rest(pattern) ? strlen(path) : strcspn(path, "/");
+            if (parameter->length == 0)
                 return false;
-            path += match->parameter_length;
+            path += parameter->length;
             pattern = strchr(pattern, '}') + 1;
+            parameter++;
         } else if (*pattern++ != *path++) {
             return false;
         }

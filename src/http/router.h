@@ -7,12 +7,15 @@
 struct request;
 
 struct route {
-    const char *method;  /* GET answers HEAD too */
-    const char *pattern; /* "/sandbox/{id}/execute": {…} stands for one non-empty segment */
+    const char *method; /* GET answers HEAD too */
+    const char *
+        pattern; /* "/sandbox/{id}/execute": {…} stands for one non-empty segment; at most two of them. A last one
+                            "{…*}" stands for all the rest, which is not empty and may hold slashes */
     void (*handle)(struct request *request);
     size_t body_limit; /* bytes */
     size_t json_limit; /* the same for Content-Type application/json */
     bool open;         /* needs no API key */
+    bool linked;       /* a signed link does instead of the API key (link_access.h) */
 };
 
 enum route_result {
@@ -21,10 +24,19 @@ enum route_result {
     ROUTE_WRONG_METHOD
 };
 
+enum {
+    ROUTE_PARAMETERS = 2
+};
+
+/* What a {…} stood for, not decoded; text NULL: there was none. */
+struct route_parameter {
+    const char *text;
+    size_t length;
+};
+
 struct route_match {
     const struct route *route;
-    const char *parameter; /* the segment that {…} stood for, not decoded; NULL: none */
-    size_t parameter_length;
+    struct route_parameter parameters[ROUTE_PARAMETERS];
     char allow[48]; /* ROUTE_WRONG_METHOD: what this path can do, as the Allow header has it */
 };
 

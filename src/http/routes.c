@@ -19,6 +19,7 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/input", route_input, INPUT, false},
     {"POST", "/sandbox/{id}/interrupt", route_interrupt, SMALL, false},
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
+    {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, false, true},
     {"GET", "/health", route_health, SMALL, true},
 };
 const size_t routes_count = ARRAY_LENGTH(routes);

@@ -20,5 +20,7 @@ void route_execution(struct request *request);
 void route_input(struct request *request);
 void route_interrupt(struct request *request);
 void route_restart(struct request *request);
+/* file_routes.c */
+void route_download(struct request *request);
 /* health_routes.c */
 void route_health(struct request *request);

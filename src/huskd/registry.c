@@ -122,6 +122,7 @@ static void bury(struct registry *registry, const struct sandbox *sandbox, enum 
     struct tombstone *place = &registry->tombstones[registry->buried++ % MAX_TOMBSTONES];
     place->id = sandbox->id;
     place->ending = ending;
+    place->link_key = sandbox->record.link_key;
     memcpy(place->name, sandbox->record.name, sizeof place->name);
 }
 

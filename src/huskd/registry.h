@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/id.h"
+#include "base/link.h"
 #include "husk/limits.h"
 
 struct registry;
@@ -24,6 +25,8 @@ const char *ending_name(enum ending ending); /* "closed", "expired", "died", "no
 struct tombstone {
     struct id id;
     char name[MAX_NAME_LENGTH + 1];
+    struct link_key
+        link_key; /* who has a link learns that the sandbox is closed, without the API key */
     enum ending ending;
 };
 

@@ -413,6 +413,8 @@ void sandbox_adopt(struct service *service, struct id id, struct sandbox_waiter 
 {
     struct failure why;
     struct sandbox *sandbox = sandbox_new(service, id, SANDBOX_ADOPTING);
+    /* Until its shim tells the right one: no key is one that everybody knows. */
+    sandbox->record.link_key = link_key_new();
     sandbox->with_keeper = true;
     sandbox->made = made;
     registry_add(service->registry, sandbox);
@@ -445,6 +447,11 @@ void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag)
 {
     if (sandbox->shim)
         shim_client_forget(sandbox->shim, tag);
+}
+
+void sandbox_used(struct sandbox *sandbox)
+{
+    sandbox->used_ms = now_ms();
 }
 
 void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds)

@@ -109,6 +109,8 @@ int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim
 void sandbox_credit_call(struct sandbox *sandbox, uint64_t tag, size_t bytes);
 /* The caller went away: its callback is not called; an execution is interrupted. */
 void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag);
+/* Somebody used it otherwise than through its shim: that counts too (idle_seconds). */
+void sandbox_used(struct sandbox *sandbox);
 /* A new end of its life, from now. */
 void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds);
 

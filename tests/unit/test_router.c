@@ -8,16 +8,28 @@
 #include "http/routes.h"
 #include "http/uri.h"
 
+#define DOWNLOAD "/sandbox/{id}/download/{path*}"
+
 static enum route_result match(const char *method, const char *path, struct route_match *ret)
 {
     return router_match(routes, routes_count, method, path, ret);
+}
+
+static void assert_parameter(const struct route_parameter *parameter, const char *text)
+{
+    if (!text) {
+        assert_null(parameter->text);
+        return;
+    }
+    assert_int_equal(parameter->length, strlen(text));
+    assert_memory_equal(parameter->text, text, parameter->length);
 }
 
 static void test_found(void **state)
 {
     (void)state;
     static const struct {
-        const char *method, *path, *pattern, *parameter;
+        const char *method, *path, *pattern, *parameter, *second;
     } cases[] = {
         {"POST", "/sandbox/create", "/sandbox/create", NULL},
         {"GET", "/sandboxes", "/sandboxes", NULL},
@@ -29,18 +41,53 @@ static void test_found(void **state)
         {"POST", "/sandbox/create/execute", "/sandbox/{id}/execute", "create"},
         {"POST", "/sandbox/execute/close", "/sandbox/{id}/close", "execute"},
         {"GET", "/health", "/health", NULL},
+        {"GET", "/sandbox/x/download/a", DOWNLOAD, "x", "a"},
+        {"HEAD", "/sandbox/x/download/a/b%2fc//d/", DOWNLOAD, "x", "a/b%2fc//d/"},
+        {"GET", "/sandbox/x/download//home/user/a", DOWNLOAD, "x", "/home/user/a"},
+        {"GET", "/sandbox/x/download/../../y", DOWNLOAD, "x", "../../y"},
+        {"GET", "/sandbox/download/download/download", DOWNLOAD, "download", "download"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct route_match found;
         assert_int_equal(match(cases[i].method, cases[i].path, &found), ROUTE_FOUND);
         assert_string_equal(found.route->pattern, cases[i].pattern);
-        if (!cases[i].parameter) {
-            assert_null(found.parameter);
-            continue;
-        }
-        assert_int_equal(found.parameter_length, strlen(cases[i].parameter));
-        assert_memory_equal(found.parameter, cases[i].parameter, found.parameter_length);
+        assert_parameter(&found.parameters[0], cases[i].parameter);
+        assert_parameter(&found.parameters[1], cases[i].second);
     }
+}
+
+/* Two segments, and what is left after one or two of them. */
+static void test_two_parameters(void **state)
+{
+    (void)state;
+    static const struct route table[] = {
+        {.method = "GET", .pattern = "/a/{x}/b/{y}"},
+        {.method = "GET", .pattern = "/a/{x}/{rest*}"},
+        {.method = "PUT", .pattern = "/{rest*}"},
+    };
+    static const struct {
+        const char *method, *path;
+        size_t route;
+        const char *first, *second;
+    } cases[] = {
+        {"GET", "/a/1/b/2", 0, "1", "2"},        {"GET", "/a/1/b/2/3", 1, "1", "b/2/3"},
+        {"GET", "/a/1/b/", 1, "1", "b/"},        {"GET", "/a/1//", 1, "1", "/"},
+        {"PUT", "/a/1/b/2", 2, "a/1/b/2", NULL}, {"PUT", "//", 2, "/", NULL},
+    };
+    struct route_match found;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        assert_int_equal(
+            router_match(table, ARRAY_LENGTH(table), cases[i].method, cases[i].path, &found),
+            ROUTE_FOUND);
+        assert_ptr_equal(found.route, &table[cases[i].route]);
+        assert_parameter(&found.parameters[0], cases[i].first);
+        assert_parameter(&found.parameters[1], cases[i].second);
+    }
+    assert_int_equal(router_match(table, ARRAY_LENGTH(table), "GET", "/a/1/", &found),
+                     ROUTE_WRONG_METHOD);
+    assert_int_equal(router_match(table, 2, "GET", "/a/1/", &found), ROUTE_UNKNOWN);
+    assert_int_equal(router_match(table, 2, "GET", "/a/1", &found), ROUTE_UNKNOWN);
+    assert_int_equal(router_match(table, ARRAY_LENGTH(table), "PUT", "/", &found), ROUTE_UNKNOWN);
 }
 
 static void test_unknown(void **state)
@@ -61,6 +108,9 @@ static void test_unknown(void **state)
         "/SANDBOXES",
         "*",
         "/sandbox/a/execute/b",
+        "/sandbox/a/download",
+        "/sandbox/a/download/",
+        "/sandbox//download/b",
     };
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         struct route_match found;
@@ -87,7 +137,7 @@ static void test_wrong_method(void **state)
     }
 }
 
-/* Every route can be reached, and only /health is open. */
+/* Every route can be reached, only /health is open, and only downloads can be had by a link. */
 static void test_table(void **state)
 {
     (void)state;
@@ -98,6 +148,7 @@ static void test_table(void **state)
         assert_non_null(routes[i].handle);
         assert_true(routes[i].body_limit > 0 && routes[i].json_limit > 0);
         assert_int_equal(routes[i].open, !strcmp(routes[i].pattern, "/health"));
+        assert_int_equal(routes[i].linked, !strcmp(routes[i].pattern, DOWNLOAD));
     }
 }
 
@@ -144,9 +195,10 @@ static void test_query(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found),        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_wrong_method), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_decode),       cmocka_unit_test(test_query),
+        cmocka_unit_test(test_found),          cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_two_parameters), cmocka_unit_test(test_wrong_method),
+        cmocka_unit_test(test_table),          cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_query),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

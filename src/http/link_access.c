@@ -1,0 +1,51 @@
+#include "http/link_access.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/link.h"
+#include "http/request.h"
+#include "http/uri.h"
+#include "huskd/registry.h"
+#include "huskd/sandbox.h"
+#include "huskd/service.h"
+
+/* The sandbox that was asked for, live or not, and its key. */
+static bool find_target(const struct request *request, struct link_target *target)
+{
+    const struct registry *registry = request->service->registry;
+    const struct sandbox *sandbox = registry_find(registry, request->parameter);
+    const struct tombstone *stone =
+        sandbox ? NULL : registry_find_tombstone(registry, request->parameter);
+    if (!sandbox && !stone)
+        return false;
+    *target = (struct link_target){.key = sandbox ? &sandbox->record.link_key : &stone->link_key,
+                                   .id = sandbox ? sandbox->id : stone->id,
+                                   .path = request_file_path(request)};
+    return true;
+}
+
+enum link_verdict link_access_judge(const struct request *request)
+{
+    char expires[LINK_EXPIRES_TEXT_SIZE], signature[LINK_SIGNATURE_TEXT_SIZE];
+    struct link_target target;
+    int has_expires = uri_query(request->query, "expires", expires, sizeof expires);
+    int has_signature = uri_query(request->query, "signature", signature, sizeof signature);
+    if (has_expires == 0 && has_signature == 0)
+        return LINK_ABSENT;
+    if (request->service->phase == SERVICE_STARTING)
+        return LINK_GOOD;
+    if (!find_target(request, &target))
+        return LINK_ABSENT;
+    if (has_expires <= 0 || has_signature <= 0)
+        return LINK_WRONG;
+    switch (link_check(&target, expires, signature, wall_seconds())) {
+    case 0:
+        return LINK_GOOD;
+    case -ETIME:
+        return LINK_EXPIRED;
+    default:
+        return LINK_WRONG;
+    }
+}
