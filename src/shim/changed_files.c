@@ -252,27 +252,34 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct changed_file *)a)->path, ((const struct changed_file *)b)->path);
 }
 
-int changed_files_find(int home_fd, const struct moment *since, struct changed_files *ret)
+static int walk_from(struct walk *walk, int home_fd)
 {
-    struct changed_files found = {0};
-    _cleanup_free_ struct walk *walk = malloc(sizeof *walk);
-    if (!walk)
-        return -ENOMEM;
-    memset(walk, 0, offsetof(struct walk, listing)); /* what the kernel fills need not be cleared */
-    walk->found = &found;
-    walk->floor = floor_of(since);
-    walk->deadline_ms = now_ms() + WALK_MS;
     /* A descriptor of our own: the position in the directory belongs to it. */
-    int r = walk->open[0] = open_folder(home_fd, ".");
-    if (r < 0)
-        return r;
-    r = list(walk);
+    walk->open[0] = open_folder(home_fd, ".");
+    if (walk->open[0] < 0)
+        return walk->open[0];
+    int r = list(walk);
     while (r >= 0 && !walk->over && walk->waiting)
         r = visit(walk, next_folder(walk));
     leave_folders(walk, 0);
     close(walk->open[0]);
     for (struct folder *folder; (folder = next_folder(walk));)
         free(folder);
+    return r;
+}
+
+int changed_files_find(int home_fd, const struct moment *since, struct changed_files *ret)
+{
+    struct changed_files found = {0};
+    struct walk *walk = malloc(sizeof *walk);
+    if (!walk)
+        return -ENOMEM;
+    memset(walk, 0, offsetof(struct walk, listing)); /* what the kernel fills need not be cleared */
+    walk->found = &found;
+    walk->floor = floor_of(since);
+    walk->deadline_ms = now_ms() + WALK_MS;
+    int r = walk_from(walk, home_fd);
+    free(walk);
     if (r < 0) {
         changed_files_free(&found);
         return r;
