@@ -12,7 +12,8 @@
  *
  * Measured on 2 cores, 50,000 files in 500 folders on a tmpfs, nothing changed: 75 ms, where
  * `find -newerct` takes 86 and Python's os.walk() with os.stat() 151. Of that 19 are getdents64() and 55 one statx() for each
- * file, which is what the kernel takes for it; a hundred files cost 0.15 ms. */
+ * file, which is what the kernel takes for it; a hundred files cost 0.15 ms. In the shim, under its system call filter, an execution
+ * of `1` beside those 50,000 files takes 100 ms longer. */
 #pragma once
 
 #include <stdbool.h>
