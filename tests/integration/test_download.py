@@ -185,7 +185,6 @@ def test_closed_sandbox(service, create):
         "/home/user/../../etc/passwd",
         "/home/user/../upper",
         "../upper",
-        "../run/connection.json",
         "/proc/self/environ",
         "/proc/1/environ",
         "/dev/zero",
@@ -209,6 +208,28 @@ def test_nothing_outside(shared, path):
     write(shared, "folder/inside", b"x")
     write(shared, "x", b"x")
     refused(shared, path)
+
+
+def test_one_level_up(shared):
+    """/dev/shm of the sandbox is beside its home on the same file system: the nearest thing that '..' could reach."""
+    shared.run("open('/dev/shm/outside', 'w').write('root:')")
+    shared.run("import os; os.path.lexists('to_shm') or os.symlink('../shm', 'to_shm')")
+    write(shared, "folder/inside", b"x")
+    for path in (
+        "../shm/outside",
+        "%2e%2e/shm/outside",
+        "..%2fshm%2foutside",
+        "%2e%2e%2f%73hm%2foutside",
+        "./../shm/outside",
+        "folder/../../shm/outside",
+        "folder/%2e%2e/%2e%2e/shm/outside",
+        "/home/user/../shm/outside",
+        "%2fhome/user%2f../shm/outside",
+        "to_shm/outside",
+        "%252e%252e/shm/outside",
+        "..%5cshm%5coutside",
+    ):
+        refused(shared, path)
 
 
 def test_empty_path(shared):
