@@ -1,0 +1,104 @@
+"""The keeper's socket: whoever speaks to it out of turn or out of form is dropped, and nothing else happens."""
+
+import socket
+import struct
+
+import pytest
+
+import host
+
+VERSION, HELLO, OPEN = 2, 1, 7
+LONGEST = 1024
+
+
+def message(kind, path=b"", announced=None, version=VERSION, sandbox=bytes(16)):
+    """struct keeper_message of include/husk/keeper_protocol.h, and a path behind it."""
+    head = struct.pack("=IIQiI16s", version, kind, 4711, 0, 0, sandbox)
+    limits_and_usage = bytes(24 + 32)
+    return head + limits_and_usage + struct.pack("=II", len(path) if announced is None else announced, 0) + bytes(240) + path
+
+
+class Keeper:
+    """A connection in huskd's place: the newest one wins, and huskd takes its place back."""
+
+    def __init__(self, service):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(10)
+        self.socket.connect(str(service.state / "keeper.sock"))
+
+    def ask(self, data):
+        """The answer: status and descriptors; None when the keeper hangs up."""
+        try:
+            self.socket.send(data)
+            while True:
+                answer, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 4)
+                if not answer:
+                    return None
+                if struct.unpack_from("=Q", answer, 8) == (4711,):
+                    return struct.unpack_from("=i", answer, 16)[0], descriptors
+        except (BrokenPipeError, ConnectionResetError):
+            return None
+        finally:
+            self.socket.close()
+
+
+@pytest.fixture(scope="module")
+def own(harness):
+    service = harness.service().start()
+    yield service
+    harness.end(service)
+
+
+def ask(service, data):
+    """Until it is an answer to us: huskd may have taken its place back before we asked."""
+    answers = [None]
+    for _ in range(50):
+        answers.append(Keeper(service).ask(data))
+        if answers[-1] is not None:
+            break
+    return answers[-1]
+
+
+def test_well_formed(own):
+    status, descriptors = ask(own, message(HELLO))
+    assert status == 0 and descriptors == []
+    for path in (b"x", b"p" * LONGEST):
+        status, descriptors = ask(own, message(OPEN, path))
+        assert status == -2 and descriptors == [], "there is no such sandbox"
+    status, _ = ask(own, message(OPEN))
+    assert status == -22, "a path is needed"
+    status, _ = ask(own, message(HELLO, version=VERSION + 1))
+    assert status == -71
+    status, _ = ask(own, message(99))
+    assert status == -38
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x",
+        message(HELLO)[:-1],
+        message(HELLO) + b"x",
+        message(HELLO, b"path"),
+        message(OPEN, b"path", announced=0),
+        message(OPEN, b"path", announced=3),
+        message(OPEN, b"path", announced=5),
+        message(OPEN, b"path", announced=0xFFFFFFFF),
+        message(OPEN, b"p" * (LONGEST + 1)),
+        message(OPEN, b"p" * 60_000),
+        message(OPEN, b"pa\0th"),
+        message(OPEN, b"\0"),
+        message(OPEN, b"path\0"),
+    ],
+    ids=range(13),
+)
+def test_malformed(own, data):
+    keeper = own.keeper().pid
+    for _ in range(5):
+        assert Keeper(own).ask(data) is None
+    assert own.keeper().pid == keeper, "it is still the same"
+    host.until(lambda: own.get("/health").status_code == 200, 20, "huskd to be back")
+    sandbox = own.create()
+    sandbox.run("open('x', 'w').write('works')")
+    assert own.get(f"{sandbox.path}/download/x").content == b"works"
+    sandbox.close()
