@@ -16,6 +16,7 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/close", route_close, SMALL, false},
     {"POST", "/sandbox/{id}/extend", route_extend, SMALL, false},
     {"POST", "/sandbox/{id}/execute", route_execute, CODE, false},
+    {"GET", "/sandbox/{id}/executions/{execution}", route_execution, SMALL, false},
     {"POST", "/sandbox/{id}/input", route_input, INPUT, false},
     {"POST", "/sandbox/{id}/interrupt", route_interrupt, SMALL, false},
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
