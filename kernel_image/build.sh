@@ -194,6 +194,8 @@ base_hash=$("$here/hash.sh" --base)
 twin=
 for candidate in "$(dirname "$output")"/*/; do
 	case $candidate in *.partial.*) continue ;; esac
+	# A link such as `default` would be copied as a link, and the new image would be the old one.
+	[ ! -L "${candidate%/}" ] || continue
 	if as_image_root grep -qsx "$base_hash" "${candidate}opt/husk/base" 2>/dev/null; then
 		twin=${candidate%/}
 	fi
