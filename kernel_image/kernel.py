@@ -16,31 +16,24 @@ import sys
 sys.modules["debugpy"] = None
 
 import argparse
-import codecs
 import contextlib
-import fcntl
 import faulthandler
 import json
 import os
-import select
 import signal
 import subprocess
 import tempfile
-import termios
 import threading
 import uuid
 import warnings
-from functools import partial
-from time import monotonic
 
 import zmq
 import tornado.platform.asyncio  # or the first loop imports it, after the fork
 from ipykernel.control import ControlThread
-from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
-from ipykernel.thread import CONTROL_THREAD_NAME
 from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from IPython.utils.text import LSString, SList
@@ -50,23 +43,24 @@ from traitlets import default
 from traitlets.config import Config
 from zmq.eventloop.zmqstream import ZMQStream
 
+# The other parts of the kernel lie beside this file, a folder that the user's code does not search.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import husk_executions as executions
+import husk_streams
+
+del sys.path[0]
+
 # The reader takes frames of up to 32 MiB. Leave room for what a message has around its content.
 MESSAGE_LIMIT = 24 * 1024 * 1024
 
-# Text per stream message. A character takes at most 4 bytes.
-STREAM_CHUNK_BYTES = 256 * 1024
-
 # Messages that wait in the kernel for a slow reader. See KernelApp._bind_socket.
 IOPUB_QUEUE = 64
-
-# The user's code becomes __main__, so this module needs another name to be found by.
-MODULE = "husk_kernel"
-sys.modules[MODULE] = sys.modules[__name__]
 
 CONFIG = Config(
     {
         "HistoryManager": {"enabled": False},
         # The readers are programs; and a traceback without colours takes half the time to format.
+        # A request can ask for them: Shell.coloured.
         "InteractiveShell": {"colors": "nocolor"},
         # The end of an execution is known by its reply and its idle status together, so the kernel
         # need not give the one a head start over the other.
@@ -106,7 +100,12 @@ def smaller(msg, size):
         content = {**content, "evalue": f"{head} {note}", "traceback": [f"{content.get('ename')}: {head}", note]}
     else:
         content = {"status": "error", "ename": "MessageTooLarge", "evalue": note, "traceback": []}
-    return {**msg, "content": content}
+    return truncated({**msg, "content": content})
+
+
+def truncated(msg):
+    """A message that tells that something of it is missing."""
+    return {**msg, "content": {**msg["content"], "husk_truncated": True}}
 
 
 class LimitedSession(Session):
@@ -123,217 +122,23 @@ class LimitedSession(Session):
             frames = super().serialize(smaller(msg, size), ident)
         return frames
 
-    def send(self, stream, msg_or_type, *args, buffers=None, **kwargs):
+    def send(self, stream, msg_or_type, content=None, parent=None, ident=None, buffers=None, *args, **kwargs):
         # Buffers are attachments of widget messages. One that is too large cannot be shortened.
         if buffers and any(memoryview(buffer).nbytes > MESSAGE_LIMIT for buffer in buffers):
             buffers = None
-        return super().send(stream, msg_or_type, *args, buffers=buffers, **kwargs)
-
-
-# ---- output -----------------------------------------------------------------------------------
-
-
-NO_BYTES = bytes(4)  # what FIONREAD says of an empty pipe
-
-
-class Stream(OutStream):
-    """stdout or stderr: what is written arrives within milliseconds, in order, in messages of bounded
-    size, and before the cell that wrote it is reported as finished.
-
-    Three sources write here: Python code of this process (write); whatever writes to file descriptor 1
-    or 2, such as subprocesses and C libraries, through a pipe; forked children, through the same pipe.
-    Only the iopub thread sends, so order is kept and an interrupt cannot hit a message in the making.
-    """
-
-    PROMPT = 0.004  # seconds a line waits for more of the same
-    FLOODED = 0.05  # the same while output pours
-    FLOOD_WRITES = 64  # writes in one interval that count as pouring
-    HIGH_WATER = 1024 * 1024  # characters after which a writer waits for the sender
-    PIPE_SIZE = 256 * 1024
-    CHILD_BUFFER = 8 * 1024
-
-    flush_interval = PROMPT
-
-    def __init__(self, session, pub_thread, name, **kwargs):
-        self._pieces = []  # [(parent header, [text, ...]), ...], oldest first
-        self._size = 0  # characters in them
-        self._written = 0  # texts ever appended
-        self._taken = 0  # and taken out again
-        self._last_parent = self._last_texts = None  # the newest of them
-        self._forked = False
-        self._pipe_lock = threading.Lock()
-        self._next_look = 0.0  # into the pipe
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        super().__init__(session, pub_thread, name, **kwargs)
-        os.register_at_fork(after_in_child=self._after_fork)
-
-    def fileno(self):
-        return self._original_stdstream_fd
-
-    def write(self, text):
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if self.pub_thread is None:
-            raise ValueError("I/O operation on closed file")
-        if self._forked:
-            self._append(text)
-            if "\n" in text or self._size >= self.CHILD_BUFFER:
-                self._write_to_pipe()
-            return len(text)
-        # A million prints come through here, so do not ask the system each time. In 0.2 ms no
-        # subprocess starts, writes and ends.
-        now = monotonic()
-        if now > self._next_look:
-            self._next_look = now + 0.0002
-            self._drain_pipe()
-        self._append(text)
-        if not self._flush_pending or self._size >= self.HIGH_WATER:
-            self._send_soon()
-        return len(text)
-
-    def flush(self):
-        if self._forked:
-            self._write_to_pipe()
-            return
-        self._drain_pipe()
-        if threading.current_thread().name == CONTROL_THREAD_NAME:
-            # Must stay able to take an interrupt, however slow the reader is.
-            self._queue_flush()
-        else:
-            self._flush_and_wait()
-
-    def _append(self, text):
-        parent = self._parent_header.get(None) or self._parent_header_global
-        with self._buffer_lock:
-            if parent is not self._last_parent:
-                self._last_parent, self._last_texts = parent, []
-                self._pieces.append((parent, self._last_texts))
-            self._last_texts.append(text)
-            self._size += len(text)
-            self._written += 1
-
-    def _take(self, limit=None):
-        """Take out all, or the texts up to the one with this number."""
-        with self._buffer_lock:
-            if limit is None or limit >= self._written:
-                pieces, self._pieces, self._size = self._pieces, [], 0
-                self._last_parent = None
-                self._taken = self._written
-                return pieces
-            pieces = []
-            while self._taken < limit:
-                parent, texts = self._pieces[0]
-                taken = texts[: limit - self._taken]
-                del texts[: len(taken)]
-                if not texts:
-                    self._pieces.pop(0)
-                self._taken += len(taken)
-                self._size -= sum(map(len, taken))
-                pieces.append((parent, taken))
-            return pieces
-
-    # Sending. Everything that goes out on iopub passes through one queue of the iopub thread. A flush
-    # sends from its place in that queue what was written until it was put there, and nothing newer:
-    # so the order with all else is kept.
-
-    def _send_soon(self):
-        if self._size >= self.HIGH_WATER:
-            self._flush_and_wait()
-        elif not self._flush_pending:
-            self._flush_pending = True
-            self.pub_thread.schedule(self._start_timer)
-
-    def _start_timer(self):
-        self._io_loop.call_later(self.flush_interval, self._queue_flush)
-
-    def _queue_flush(self):
-        self._flush_pending = False  # what is written from here on needs another one
-        self.pub_thread.schedule(partial(self._flush, self._written))
-
-    def _flush_and_wait(self):
-        thread = self.pub_thread and self.pub_thread.thread
-        if not thread or not thread.is_alive() or thread is threading.current_thread():
-            self._flush()
-            return
-        self._queue_flush()
-        done = threading.Event()
-        self.pub_thread.schedule(done.set)
-        done.wait()
-
-    def _flush(self, limit=None):
-        writes = 0
-        for parent, texts in self._take(limit):
-            writes += len(texts)
-            text = "".join(texts)
-            chunk = STREAM_CHUNK_BYTES if text.isascii() else STREAM_CHUNK_BYTES // 4
-            for start in range(0, len(text), chunk):
-                self._send(parent, text[start : start + chunk])
-        self.flush_interval = self.FLOODED if writes > self.FLOOD_WRITES else self.PROMPT
-
-    def _send(self, parent, text):
-        msg = self.session.msg("stream", {"name": self.name, "text": text}, parent=parent)
-        for hook in self._hooks:
-            msg = hook(msg)
-            if msg is None:
-                return
-        self.session.send(self, msg, ident=self.topic)
-
-    def send_multipart(self, *args, **kwargs):
-        """Called by the session, for which this is the socket."""
-        self.pub_thread._really_send(*args, **kwargs)
-
-    # The pipe behind the file descriptor. Taken in by a thread, so that it is prompt, and before every
-    # write and flush, so that what a subprocess wrote before it ended comes before what follows.
-
-    def _setup_stream_redirects(self, name):
-        fd = getattr(sys, name).fileno()
-        reader, writer = os.pipe()
-        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, self.PIPE_SIZE)
-        os.set_blocking(reader, False)
-        self._fid = reader
-        self._original_stdstream_fd = fd
-        self._original_stdstream_copy = os.dup(fd)  # where this process logs
-        os.dup2(writer, fd)
-        os.close(writer)
-        self.watch_fd_thread = threading.Thread(target=self._watch_pipe_fd, name=f"{name} pipe", daemon=True)
-        self.watch_fd_thread.start()
-
-    def _watch_pipe_fd(self):
-        poll = select.poll()
-        poll.register(self._fid, select.POLLIN)
-        while self._should_watch:
-            (_, events), *_ = poll.poll()
-            self._drain_pipe()
-            if events & select.POLLHUP:  # someone closed the descriptor: no more writers
-                return
-
-    def _drain_pipe(self):
-        """Take in what the pipe holds now."""
-        with self._pipe_lock:
-            waiting = fcntl.ioctl(self._fid, termios.FIONREAD, NO_BYTES)
-            if waiting == NO_BYTES:
-                return
-            self._append(self._decoder.decode(os.read(self._fid, int.from_bytes(waiting, sys.byteorder))))
-        self._send_soon()
-
-    # A forked child has none of the threads, but it still has the pipe.
-
-    def _after_fork(self):
-        self._forked = True
-        self._buffer_lock = threading.RLock()
-        self._take()  # belongs to the parent, which sends it
-
-    def _write_to_pipe(self):
-        for _, texts in self._take():
-            data = memoryview("".join(texts).encode(errors="replace"))
-            while data:
-                data = data[os.write(self._original_stdstream_fd, data) :]
+            if isinstance(msg_or_type, str):
+                content = truncated({"content": content or {}})["content"]
+            else:
+                msg_or_type = truncated(msg_or_type)
+        return super().send(stream, msg_or_type, content, parent, ident, buffers, *args, **kwargs)
 
 
 # ---- shell, kernel, application ---------------------------------------------------------------
 
 
 class Shell(ZMQInteractiveShell):
+    COLOURS = "neutral"  # readable on dark and on bright
+
     def init_environment(self):
         """Leave the environment alone: the default asks every program for colours."""
 
@@ -349,6 +154,18 @@ class Shell(ZMQInteractiveShell):
         )
         self.user_ns["_exit_code"] = done.returncode
         return SList(done.stdout.splitlines()) if split else LSString(done.stdout)
+
+    @contextlib.contextmanager
+    def coloured(self, wanted):
+        """Tracebacks with ANSI colours, if wanted."""
+        formatters = (self.InteractiveTB, self.SyntaxTB) if wanted else ()
+        for formatter in formatters:
+            formatter.set_theme_name(self.COLOURS)
+        try:
+            yield
+        finally:
+            for formatter in formatters:
+                formatter.set_theme_name(self.colors)
 
     def ask_exit(self):
         """exit() and quit() end the cell, as sys.exit() does, and not the kernel with its variables."""
@@ -366,6 +183,19 @@ class Kernel(IPythonKernel):
 
     # Subshells cost a thread and two hops per message. Husk runs one thing at a time in a kernel.
     _supports_kernel_subshells = False
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._running = None  # the request whose code runs
+        self._environment = executions.Environment()
+        self._echo_prompts = False
+        self._stdin = executions.StandardInput(self.read_line)
+
+    def parent_variables(self):
+        """The context variables that hold the request that the running code belongs to."""
+        shell = self.shell
+        publishers = (shell, shell.displayhook, shell.display_pub, self._stdout, self._stderr)
+        return [self._shell_parent, self._shell_parent_ident, *(one._parent_header for one in publishers)]
 
     @contextlib.contextmanager
     def _cancel_on_sigint(self, future):
@@ -385,6 +215,85 @@ class Kernel(IPythonKernel):
         finally:
             signal.signal(signal.SIGINT, saved)
 
+    # One execution. The shim says in the metadata of the request what it is about:
+    #   {"husk": {"env": {"NAME": "value"}, "colors": bool, "stdin": "none" | "given" | "ask"}}
+
+    async def execute_request(self, stream, ident, parent):
+        self._begin(parent)
+        try:
+            await super().execute_request(stream, ident, parent)
+        finally:
+            self._end()
+
+    async def do_execute(self, code, silent, *args, cell_meta=None, **kwargs):
+        husk = cell_meta.get("husk", {})
+        self._echo_prompts = husk.get("stdin") == "given"
+        try:
+            self._environment.set(husk.get("env", {}))
+            with self.shell.coloured(husk.get("colors", False)):
+                return await super().do_execute(code, silent, *args, cell_meta=cell_meta, **kwargs)
+        finally:
+            self._environment.restore()
+
+    def finish_metadata(self, parent, metadata, reply_content):
+        """Called when all output has been flushed and the reply has not been sent yet."""
+        self._end(flushed=sys.stdout is self._stdout and sys.stderr is self._stderr)
+        return super().finish_metadata(parent, metadata, reply_content)
+
+    def _begin(self, parent):
+        self._running = parent
+        self._environment.restore()  # if an interrupt hit that
+        self._stdin.forget()
+        executions.carry_into_pools()
+        for stream in (self._stdout, self._stderr):
+            stream.begin_execution(self.execution_count)
+
+    def _end(self, flushed=False):
+        """Tell where the whole of an output is that is too long for the answer."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        for stream in (self._stdout, self._stderr):
+            if not flushed and not stream.closed:
+                stream.flush()
+            path = stream.end_execution()
+            if path:
+                self._publish("husk_whole_text", {"name": stream.name, "path": path}, running)
+
+    def _publish(self, message_type, content, parent):
+        self.session.send(self.iopub_socket, message_type, content, parent, ident=self._topic(message_type))
+
+    # Input. The base class replaces input() and getpass() while code runs.
+
+    def _restore_input(self):
+        super()._restore_input()
+        self._allow_stdin = False
+
+    def raw_input(self, prompt=""):
+        if self._echo_prompts and self._allow_stdin:
+            sys.stdout.write(str(prompt))  # as a script does whose input is a file
+        return super().raw_input(prompt)
+
+    def read_line(self):
+        """For sys.stdin: a line with its end, or nothing at the end of the file or if nobody can be asked."""
+        if not self._allow_stdin:
+            return ""
+        ident = self._get_shell_context_var(self._shell_parent_ident)
+        try:
+            return self._input_request("", ident, self.get_parent("shell")) + "\n"
+        except (EOFError, StdinNotImplementedError):
+            return ""
+
+    def _input_request(self, prompt, ident, parent, password=False):
+        if parent is not self._running or os.getpid() != self.session.pid:
+            # A thread of an earlier execution, or a forked child, which cannot use the socket.
+            raise StdinNotImplementedError("Only the code that runs in the kernel now can ask for input.")
+        self._stdout.flush()
+        self._stderr.flush()
+        # The request goes by another socket than the output. This marks its place there.
+        self._publish("husk_input", {}, parent)
+        return super()._input_request(prompt, ident, parent, password)
+
     def start(self):
         # The base class warns if there is no debugger. Skip over it.
         self.shell.exit_now = False
@@ -403,7 +312,7 @@ class NoShellChannel:
 
 class KernelApp(IPKernelApp):
     kernel_class = Kernel
-    outstream_class = f"{MODULE}.Stream"
+    outstream_class = f"{husk_streams.__name__}.Stream"
 
     @default("session")
     def _default_session(self):
@@ -443,6 +352,9 @@ class KernelApp(IPKernelApp):
         kernel.record_ports({f"{name}_port": port for name, port in self._ports.items()})
         self.displayhook.get_execution_count = lambda: kernel.execution_count
         self.control_thread.start()
+        sys.stdin = kernel._stdin
+        executions.carry_into_threads(kernel.parent_variables())
+        executions.process_starts.watch()
 
     def log_connection_info(self):
         """Note the ports; the base class also prints how to connect a console."""
