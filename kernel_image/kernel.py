@@ -167,6 +167,17 @@ class Shell(ZMQInteractiveShell):
             for formatter in formatters:
                 formatter.set_theme_name(self.colors)
 
+    def _get_exc_info(self, exc_tuple=None):
+        """What a traceback is made of, without the frames in which input() waits for its answer."""
+        kind, value, trace = super()._get_exc_info(exc_tuple)
+        asking = (IPythonKernel.raw_input.__code__, IPythonKernel.getpass.__code__, Kernel.raw_input.__code__)
+        frame = trace
+        while frame is not None and frame.tb_next is not None:
+            if frame.tb_next.tb_frame.f_code in asking:
+                frame.tb_next = None
+            frame = frame.tb_next
+        return kind, value, trace
+
     def ask_exit(self):
         """exit() and quit() end the cell, as sys.exit() does, and not the kernel with its variables."""
         raise SystemExit
