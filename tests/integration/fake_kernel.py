@@ -31,6 +31,10 @@ Then the rest of the code is not run. WHAT is one of
     null_bytes          "a\\0b" on stdout
     unknown_types       messages of types that do not exist, then "output"
     flood               NUMBER (100000) stream messages of one line each
+    unasked_input       1000 input_requests and 1000 notes that announce one, though nobody can be asked; then "output"
+    input_without_note  an input_request, but not the note that tells its place; waits until it is interrupted
+    note_without_input  the note, but no input_request; then "output"
+    whole_text_lies     claims about files with the whole text, most of them rubbish, then 2 MiB of output
     die_before_reply    "output", then SIGKILL to itself
     die_after_busy      SIGKILL to itself right after busy
     die_after_reply     "output", a reply, then SIGKILL to itself
@@ -292,6 +296,35 @@ class FakeKernel:
         self.end_with_output(request)
         time.sleep(0.1)
         self.stdout(request, "late")
+
+    def ask(self, request):
+        self.raw.connected.wait(10)
+        parts = [DELIMITER, *self.frames("input_request", {"prompt": "?", "password": False}, request.header)]
+        with contextlib.suppress(OSError):
+            for part in parts:
+                self.raw.frame(part, more=part is not parts[-1])
+
+    def fake_unasked_input(self, request):
+        for _ in range(1000):
+            self.publish("husk_input", {}, request.header)
+            self.ask(request)
+        self.end_with_output(request)
+
+    def fake_input_without_note(self, request):
+        self.ask(request)
+        self.fake_hang(request)
+
+    def fake_note_without_input(self, request):
+        self.publish("husk_input", {}, request.header)
+        self.end_with_output(request)
+
+    def fake_whole_text_lies(self, request):
+        for path in ("", "x" * 1000, "a\nb", "\x1b[31m", "é", 7, None, ["a"], "honest.txt"):
+            self.publish("husk_whole_text", {"name": "stdout", "path": path}, request.header)
+            self.publish("husk_whole_text", {"name": path, "path": path}, request.header)
+        for _ in range(2):
+            self.stdout(request, "y" * MIB)
+        self.end(request)
 
     def fake_wrong_parent(self, request):
         real, request.header = request.header, {**request.header, "msg_id": request.header["msg_id"] + "0"}

@@ -92,6 +92,8 @@ def test_fake_kernel_runs_code(enduring):
         ("unknown_types", "output"),
         ("null_bytes", "a\0b"),
         ("announced_frame", "output"),
+        ("unasked_input", "output"),
+        ("note_without_input", "output"),
     ],
 )
 def test_bad_messages_are_dropped(enduring, what, stdout):
@@ -106,6 +108,19 @@ def test_bad_replies(enduring, what):
     answer = fake(enduring, what)
     assert answer["stdout"].endswith("output") and "lost" not in answer["stdout"]
     assert enduring.value("kept") == "yes"
+
+
+def test_input_that_is_never_noted(enduring):
+    """Nobody knows where among the output it belongs, so it waits, until the time is over."""
+    answer = enduring.execute("# fake: input_without_note", timeout=1, stdin="a line")
+    assert (answer["status"], answer["state_lost"]) == ("timeout", False)
+    assert enduring.value("kept") == "yes"
+
+
+def test_lies_about_the_whole_text(enduring):
+    answer = fake(enduring, "whole_text_lies")
+    assert answer["truncated"] is True
+    assert "; the whole text is in honest.txt]\n" in answer["stdout"]
 
 
 def test_output_after_idle_belongs_to_nobody(enduring):
