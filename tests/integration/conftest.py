@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import host
-from service import IMAGE, Service
+from service import IMAGE, Service, sanitized
 
 
 class Harness:
@@ -161,6 +161,21 @@ def unharmed(service, neighbour):
     yield
     assert neighbour.value("untouched") == "yes"
     assert service.get("/health").json()["status"] == "healthy"
+
+
+@pytest.fixture
+def bounded(service):
+    """Whatever the test does, huskd and the shims never need much memory. Sanitizers need a multiple."""
+    limit = (1000 if sanitized() else 150) << 20
+
+    def programs():
+        return [host.Process(service.process.pid), *service.programs("husk-shim")]
+
+    for process in programs():
+        process.forget_peak()
+    yield
+    for process in programs():
+        assert process.peak_bytes < limit, process
 
 
 @pytest.hookimpl(wrapper=True)

@@ -79,6 +79,14 @@ class Process:
     def resident_bytes(self):
         return int(self.status("VmRSS").split()[0]) * 1024
 
+    @property
+    def peak_bytes(self):
+        """The most that it ever had, or since forget_peak()."""
+        return int(self.status("VmHWM").split()[0]) * 1024
+
+    def forget_peak(self):
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
 
 def processes():
     found = []

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 import host
-from service import joined, later, problem, sanitized
+from service import joined, later, problem
 
 MIB = 1 << 20
 
@@ -232,15 +232,6 @@ def test_huskd_is_killed(private):
 
 
 # --- readers ---
-
-
-@pytest.fixture
-def bounded(service):
-    """Whatever readers do, huskd and the shims stay small."""
-    limit = 600 * MIB if sanitized() else 96 * MIB
-    yield
-    for process in [host.Process(service.process.pid), *service.programs("husk-shim")]:
-        assert process.resident_bytes < limit, process
 
 
 PATTERN = """
