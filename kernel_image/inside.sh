@@ -52,6 +52,18 @@ add_fonts() {
 	python -c 'import matplotlib.font_manager'
 }
 
+# Have altair send its MIME bundle, as plotly is told in `environment`: its own choice is a page that
+# loads its libraries from the network. It knows no variable for this. The name of the type must end
+# in +json for viewers and for nbformat; altair 6 writes .json.
+set_altair() {
+	local display hook
+	hook='VEGALITE_MIME_TYPE = VEGALITE_MIME_TYPE.replace(".json", "+json"); renderers.enable("mimetype")  # added by Husk'
+	for display in "$site"/altair/vegalite/v*/display.py; do
+		grep -qxF "$hook" "$display" || echo "$hook" >>"$display"
+		python -m compileall -q "$display"
+	done
+}
+
 finish() {
 	rm -rf /opt/husk
 	mkdir /opt/husk
@@ -74,6 +86,7 @@ finish() {
 	mkdir -p "$MPLCONFIGDIR" "$IPYTHONDIR"
 	install -m 644 /mnt/source/matplotlibrc "$MPLCONFIGDIR/matplotlibrc"
 	add_fonts
+	set_altair
 	HOME=/mnt python -m IPython profile create default
 
 	python - "$1" >/opt/husk/image.json <<-'PY'
