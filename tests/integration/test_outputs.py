@@ -161,6 +161,27 @@ def test_output_after_the_end_does_not_hurt(shared):
     assert answer["status"] == "ok" and answer["stdout"].endswith("next\n")
 
 
+def test_output_of_an_earlier_thread_is_not_the_answer(shared):
+    shared.run(
+        "import threading\ngo, done = threading.Event(), threading.Event()\n"
+        "threading.Thread(target=lambda: (go.wait(), print('late'), display('late'), done.set())).start()"
+    )
+    answer = shared.execute("print('one'); go.set(); done.wait(); print('two')")
+    assert answer["stdout"] == "one\ntwo\n" and answer["results"] == []
+
+
+def test_output_of_an_earlier_process_is_not_the_answer(sandbox):
+    sandbox.run(
+        "import subprocess\nsubprocess.Popen('until [ -e go ]; do sleep 0.01; done; echo late; echo late >&2; touch gone',"
+        " shell=True); None"
+    )
+    answer = sandbox.execute(
+        "import os, time\nprint('one'); os.system('echo own; touch go')\n"
+        "while not os.path.exists('gone'): time.sleep(0.01)\nprint('two')"
+    )
+    assert answer["stdout"] == "one\nown\ntwo\n" and answer["stderr"] == ""
+
+
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_hundred_megabytes(shared, stream):
     code = f"""
