@@ -204,6 +204,9 @@ class StandardInput(io.TextIOBase):
     def readable(self):
         return True
 
+    def reconfigure(self, **options):
+        """Scripts ask for UTF-8 this way, and have it already."""
+
     def fileno(self):
         return 0  # /dev/null, for subprocesses
 
@@ -221,6 +224,8 @@ class StandardInputBytes(io.RawIOBase):
 
     def readline(self, size=-1):
         return self._text.take(-1 if size is None else size)
+
+    read1 = readline
 
     def readable(self):
         return True
