@@ -19,7 +19,6 @@ static void forget_request(struct input *input)
     json_decref(input->prompt);
     input->request = NULL;
     input->prompt = NULL;
-    input->noted = false;
     input->told = false;
 }
 
@@ -53,6 +52,7 @@ static void serve(struct input *input, struct kernel *kernel, struct event_strea
 {
     if (!input->noted || !input->request || input->told)
         return;
+    input->noted = false;
     if (input->mode == INPUT_GIVEN) {
         json_t *line = json_array_get(input->lines, input->next_line);
         json_auto_t *value = line ? json_incref(line) : json_string(END_OF_INPUT);
@@ -68,9 +68,8 @@ static void serve(struct input *input, struct kernel *kernel, struct event_strea
 
 void input_note(struct input *input, struct kernel *kernel, struct event_stream *stream)
 {
-    /* A second note, as the first request was interrupted: only the newest can still be answered. */
-    if (input->told)
-        forget_request(input);
+    /* If the caller was told already, this is for the next request, as the code was interrupted; or it comes late, and must not
+     * take back what the caller was told. */
     input->noted = true;
     serve(input, kernel, stream);
 }
@@ -82,9 +81,7 @@ void input_request(struct input *input, const struct message *message, struct ke
         return;
     const json_t *prompt = json_object_get(message->content, "prompt");
     const char *text = json_string_value(prompt);
-    bool noted = input->noted && !input->told;
     forget_request(input);
-    input->noted = noted;
     input->request = json_incref(message->header);
     input->prompt = json_stringn(
         text ? text : "", text ? utf8_cut(text, json_string_length(prompt), MAX_PROMPT_BYTES) : 0);

@@ -258,6 +258,49 @@ static void asked_again_after_an_interrupt(void **state)
     assert_int_equal(answer(fixture, "x"), -ENOENT);
 }
 
+/* Notes that come late, as much output came before them, must not take back a question that the caller knows already: he could
+ * never answer it. */
+static void late_notes(void **state)
+{
+    struct fixture *fixture = *state;
+    input_init(&fixture->input, INPUT_ASK, NULL);
+    ask(fixture, 1); /* interrupted */
+    ask(fixture, 2);
+    note(fixture);
+    assert_int_equal(times_told(fixture), 1);
+    note(fixture);
+    assert_int_equal(answer(fixture, "to the second"), 0);
+    expect_sent(1, 2, "to the second");
+}
+
+/* Interrupted between the note and the request, which never comes. */
+static void note_without_request(void **state)
+{
+    struct fixture *fixture = *state;
+    input_init(&fixture->input, INPUT_ASK, NULL);
+    note(fixture);
+    ask(fixture, 2); /* before its note */
+    assert_int_equal(times_told(fixture), 1);
+    note(fixture);
+    assert_int_equal(answer(fixture, "line"), 0);
+    expect_sent(1, 2, "line");
+}
+
+/* Between the second note and its request an answer can only be for the first, which nobody waits for any more. */
+static void answer_between_note_and_request(void **state)
+{
+    struct fixture *fixture = *state;
+    input_init(&fixture->input, INPUT_ASK, NULL);
+    note(fixture);
+    ask(fixture, 1);
+    note(fixture);
+    assert_int_equal(answer(fixture, "to the first"), 0);
+    ask(fixture, 2);
+    assert_int_equal(times_told(fixture), 2);
+    assert_int_equal(answer(fixture, "to the second"), 0);
+    expect_sent(2, 2, "to the second");
+}
+
 /* What the code asked first is not answered with what was given for the second time, nor the other way round. */
 static void given_after_an_interrupt(void **state)
 {
@@ -347,6 +390,9 @@ int main(void)
         TEST(asking_the_caller),
         TEST(answer_that_cannot_be_sent),
         TEST(asked_again_after_an_interrupt),
+        TEST(late_notes),
+        TEST(note_without_request),
+        TEST(answer_between_note_and_request),
         TEST(given_after_an_interrupt),
         TEST(nobody_to_ask),
         TEST(prompts),
