@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "husk/limits.h"
 #include "shim/bundle.h"
+#include "shim/json_text.h"
 #include "shim/transcript.h"
 
 /* What was shown: rendered entries of `results`, joined by commas. */
@@ -203,17 +204,13 @@ static json_t *back_of(const struct answer_frame *frame)
     return r == 0 ? json_incref(back) : NULL;
 }
 
-static int append_bytes(const char *bytes, size_t length, void *buffer)
-{
-    return buffer_append(buffer, bytes, length);
-}
-
 /* The members of an object without its braces. */
 static int append_members(const json_t *object, struct buffer *out)
 {
     size_t brace = out->length;
-    if (json_dump_callback(object, append_bytes, out, JSON_COMPACT) < 0)
-        return -ENOSPC;
+    int r = json_text_append(object, JSON_COMPACT, out);
+    if (r < 0)
+        return r;
     out->length -= 2;
     memmove(out->data + brace, out->data + brace + 1, out->length - brace);
     return 0;

@@ -4,15 +4,11 @@
 #include <string.h>
 
 #include "husk/limits.h"
+#include "shim/json_text.h"
 
 enum {
     MAX_MIME_TYPE_LENGTH = 255
 };
-
-static int append_bytes(const char *bytes, size_t length, void *buffer)
-{
-    return buffer_append(buffer, bytes, length);
-}
 
 static bool is_json_type(const char *type)
 {
@@ -78,7 +74,7 @@ size_t bundle_render(const struct display *display, const struct bundle_limits *
         if (*type && strlen(type) <= MAX_MIME_TYPE_LENGTH && count < limits->entries && room > 0)
             object = entry_object(display, type, value);
         if (object && (count == 0 || buffer_append(out, ",", 1) == 0) &&
-            json_dump_callback(object, append_bytes, out, flags) == 0) {
+            json_text_append(object, flags, out) == 0) {
             count++;
         } else {
             out->length = before;
