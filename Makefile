@@ -69,7 +69,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test lint install clean clean-images packages-build packages-image packages-test packages-lint
+.PHONY: help run build image test bench lint install clean clean-images packages-build packages-image packages-test packages-lint
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -124,6 +124,14 @@ $(BUILD)/venv/.ready: tests/requirements.txt
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
+
+$(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
+	@echo "  python  environment of the benchmarks"
+	@$(BUILD)/venv/bin/pip install -q -r tests/bench/requirements.txt && touch $@
+
+bench: packages-build packages-test build image ## how fast it is, next to jupyter_client in the same run (ARGS="--json FILE")
+	@$(MAKE) --no-print-directory $(BUILD)/venv/.bench-ready
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(BUILD)/venv/bin/python -B tests/bench/round_trip.py $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)
