@@ -252,7 +252,7 @@ static void send_exception(struct recorder *recorder, const struct exception *ex
                             ? json_stringn(exception->traceback, exception->traceback_length)
                             : json_null();
     event_stream_put(own(recorder), "error",
-                     json_pack("{s:s, s:s, s:o}", "error", exception->name, "error_value",
+                     json_pack("{s:O, s:O, s:o}", "error", exception->name, "error_value",
                                exception->value, "traceback", traceback));
 }
 

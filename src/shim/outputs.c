@@ -209,8 +209,8 @@ static void set_error(struct outputs *outputs, json_t *error, json_t *error_valu
     _cleanup_buffer_ struct buffer traceback = {0};
     join_traceback(outputs, lines, &traceback);
     struct exception exception = {
-        .name = json_string_value(error),
-        .value = json_string_value(error_value),
+        .name = error,
+        .value = error_value,
         .traceback = traceback.data,
         .traceback_length = traceback.length,
     };

@@ -24,8 +24,7 @@ struct display {
 
 /* An exception. The traceback is bounded already. */
 struct exception {
-    const char *name;
-    const char *value;
+    json_t *name, *value;  /* strings */
     const char *traceback; /* NULL: none */
     size_t traceback_length;
 };

@@ -35,11 +35,14 @@ static void show(struct event_stream *stream, struct display display, const char
 static void raise_exception(struct event_stream *stream, const char *traceback, size_t length)
 {
     struct recorder *recorder = event_stream_recorder(stream);
-    struct exception exception = {.name = "Ausnahm\xc3\xa9",
-                                  .value = "it \"broke\"\n\xe2\x80\xa8",
-                                  .traceback = traceback,
-                                  .traceback_length = length};
+    json_t *name = json_string("Ausnahm\xc3\xa9");
+    json_t *value = json_stringn("it \"broke\"\n\xe2\x80\xa8\0.", 16);
+    assert_non_null(value);
+    struct exception exception = {
+        .name = name, .value = value, .traceback = traceback, .traceback_length = length};
     recorder->type->exception(recorder, &exception);
+    json_decref(name);
+    json_decref(value);
 }
 
 static void clear(struct event_stream *stream)
@@ -140,7 +143,7 @@ static void exceptions_and_clearing(void **state)
         read_to_end(side, tag);
 #define RAISED(traceback)                                                                          \
     "{\"event\":\"error\",\"error\":\"Ausnahm\\u00e9\",\"error_value\":\"it "                      \
-    "\\\"broke\\\"\\n\\u2028\",\"traceback\":" traceback "},"
+    "\\\"broke\\\"\\n\\u2028\\u0000.\",\"traceback\":" traceback "},"
         expect_events(
             side, tag, formats[tag - 1],
             "[" RAISED("\"line\\n\\u001b[31m\\u2029\"") RAISED("\"\"")
