@@ -70,7 +70,7 @@ finish() {
 	install -m 644 /mnt/source/kernel.py /opt/husk/kernel.py
 	# Modules of the kernel. The user may have a streams.py too, so they have longer names.
 	local module
-	for module in executions streams whole_text; do
+	for module in executions publisher streams whole_text; do
 		install -m 644 "/mnt/source/$module.py" "/opt/husk/husk_$module.py"
 	done
 	grep -E '^[A-Z]' /mnt/source/environment >/opt/husk/environment

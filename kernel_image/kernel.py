@@ -47,6 +47,7 @@ from zmq.eventloop.zmqstream import ZMQStream
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import husk_executions as executions
 import husk_streams
+from husk_publisher import Publisher
 
 del sys.path[0]
 
@@ -337,6 +338,16 @@ class KernelApp(IPKernelApp):
             s.sndhwm = IOPUB_QUEUE
             s.xpub_nodrop = True
         return super()._bind_socket(s, port)
+
+    def init_iopub(self, context):
+        """As the base class does it, with a publisher of our own."""
+        socket = context.socket(zmq.XPUB)
+        socket.linger = 1000
+        self.iopub_port = self._bind_socket(socket, self.iopub_port)
+        self.configure_tornado_logger()
+        self.iopub_thread = Publisher(socket, pipe=True, session=self.session)
+        self.iopub_thread.start()
+        self.iopub_socket = self.iopub_thread.background_socket
 
     def init_control(self, context):
         """As the base class does it, without the sockets of the debugger and of subshells."""

@@ -77,6 +77,7 @@ class Stream(OutStream):
         self._size = 0  # characters in them
         self._written = 0  # texts ever appended
         self._taken = 0  # and taken out again
+        self._sent = 0  # and sent
         self._last_parent = self._last_texts = None  # the newest of them
         self._forked = False
         self._pipe_lock = threading.Lock()
@@ -115,6 +116,8 @@ class Stream(OutStream):
             self._write_to_pipe()
             return
         self._drain_pipe()
+        if self._sent == self._written:
+            return  # six times in a cell, and a wait costs two switches between threads
         if threading.current_thread().name == CONTROL_THREAD_NAME:
             # Must stay able to take an interrupt, however slow the reader is.
             self._queue_flush()
@@ -186,6 +189,7 @@ class Stream(OutStream):
             chunk = STREAM_CHUNK_BYTES if text.isascii() else STREAM_CHUNK_BYTES // 4
             for start in range(0, len(text), chunk):
                 self._send(parent, text[start : start + chunk])
+        self._sent = self._taken
         self.flush_interval = self.FLOODED if writes > self.FLOOD_WRITES else self.PROMPT
 
     def _send(self, parent, text):

@@ -1,0 +1,65 @@
+"""The iopub socket of the kernel, and who may send on it."""
+
+import ctypes
+import operator
+import threading
+from itertools import repeat
+
+import zmq
+from ipykernel.iostream import IOPubThread
+
+zmq_send = ctypes.PyDLL(zmq.backend.cython._zmq.__file__).zmq_send
+zmq_send.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int)
+
+# A larger frame is left to pyzmq, which does not copy it.
+LARGEST_FRAME = 64 * 1024
+
+
+def send_at_once(socket, frames):
+    """Send a message if that needs no waiting, and tell whether it did. pyzmq runs signal handlers after
+    every frame: an interrupt would tear the message apart. Here only C runs between the frames, until one
+    is refused (-1), and that can only be the first."""
+    flags = [zmq.DONTWAIT | zmq.SNDMORE] * (len(frames) - 1) + [zmq.DONTWAIT]
+    results = map(zmq_send, repeat(socket.underlying), frames, map(len, frames), flags)
+    return all(map(operator.add, results, repeat(1)))
+
+
+class Publisher(IOPubThread):
+    """The main thread sends by itself: to wake the thread of the base class costs more than the message,
+    because then the two fight for the GIL. That thread serves other threads and timers, and waits in
+    place of the main thread when a reader is slow."""
+
+    _in_use = threading.Lock()  # the socket, and there is only one
+
+    def send_multipart(self, msg, *args, **kwargs):
+        if not self._send_at_once(msg):
+            super().send_multipart(msg, *args, **kwargs)
+
+    def _send_at_once(self, msg):
+        in_main = threading.current_thread() is threading.main_thread() and self.thread.is_alive()
+        fit = all(type(frame) is bytes and len(frame) <= LARGEST_FRAME for frame in msg)
+        if not in_main or not fit or self._events or self._in_use.locked():  # not past what waits already
+            return False
+        with self._in_use:
+            sent = send_at_once(self.socket, msg)
+            news = self.socket.get(zmq.EVENTS) & zmq.POLLIN
+        if news:  # sending may have taken the mark of it off the descriptor
+            self.schedule(self._take_subscriptions)
+        return sent
+
+    def _handle_event(self, msg):
+        for _ in range(len(self._events)):
+            with self._in_use:
+                self._events.popleft()()
+
+    def _setup_xpub_listener(self):
+        """The base class takes a stream, which does not know the lock."""
+        self.io_loop.asyncio_loop.add_reader(self.socket.FD, self._on_news)
+
+    def _on_news(self):
+        with self._in_use:
+            self._take_subscriptions()
+
+    def _take_subscriptions(self):
+        while self.socket.get(zmq.EVENTS) & zmq.POLLIN:
+            self._handle_subscription(self.socket.recv_multipart())
