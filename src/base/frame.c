@@ -7,7 +7,10 @@
 #include "base/fdio.h"
 
 enum {
-    READ_STEP = 64 * 1024,
+    /* What is read at a time: most messages are small, and memory of 128 KiB and more is mapped and unmapped by malloc each
+     * time. Of a large one as much as is missing. */
+    READ_STEP = 16 * 1024,
+    LARGEST_READ_STEP = 256 * 1024,
     KEPT_CAPACITY = 16 * 1024 /* an empty buffer of more is given back */
 };
 
@@ -17,7 +20,7 @@ void frame_stream_init(struct frame_stream *stream, int fd, uint32_t receive_lim
                        size_t send_limit)
 {
     *stream = (struct frame_stream){.fd = fd, .receive_limit = receive_limit};
-    stream->in = BUFFER_LIMITED(receive_limit + sizeof(struct frame_header) + READ_STEP);
+    stream->in = BUFFER_LIMITED(receive_limit + sizeof(struct frame_header) + LARGEST_READ_STEP);
     stream->out = BUFFER_LIMITED(send_limit);
 }
 
@@ -30,8 +33,8 @@ void frame_stream_close(struct frame_stream *stream)
     stream->delivered = 0;
 }
 
-int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const void *payload,
-               size_t length)
+int frame_queue(struct frame_stream *stream, uint16_t type, uint64_t tag, const void *payload,
+                size_t length)
 {
     if (stream->fd < 0)
         return -EPIPE;
@@ -46,7 +49,14 @@ int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const v
         return -ENOSPC;
     (void)buffer_append(&stream->out, &header, sizeof header);
     (void)buffer_append(&stream->out, payload, length);
-    return frame_flush(stream);
+    return 0;
+}
+
+int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const void *payload,
+               size_t length)
+{
+    int r = frame_queue(stream, type, tag, payload, length);
+    return r < 0 ? r : frame_flush(stream);
 }
 
 /* One large answer must not cost its memory for the rest of the connection's life. */
@@ -89,13 +99,29 @@ static void drop_delivered(struct frame_stream *stream)
     }
 }
 
+/* How much to read: the rest of the frame that has begun, if that is much. Whether its length is acceptable, frame_next()
+ * has said already. */
+static size_t read_step(const struct frame_stream *stream)
+{
+    struct frame_header header;
+    if (stream->in.length < sizeof header)
+        return READ_STEP;
+    memcpy(&header, stream->in.data, sizeof header);
+    size_t whole = sizeof header + header.length;
+    size_t missing = whole > stream->in.length ? whole - stream->in.length : 0;
+    if (missing > LARGEST_READ_STEP)
+        return LARGEST_READ_STEP;
+    return missing > READ_STEP ? missing : READ_STEP;
+}
+
 int frame_fill(struct frame_stream *stream)
 {
     drop_delivered(stream);
-    char *room = buffer_reserve(&stream->in, READ_STEP);
+    size_t step = read_step(stream);
+    char *room = buffer_reserve(&stream->in, step);
     if (!room)
         return -ENOMEM;
-    ssize_t n = recv(stream->fd, room, READ_STEP, MSG_DONTWAIT);
+    ssize_t n = recv(stream->fd, room, step, MSG_DONTWAIT);
     int error = errno;
     if (n <= 0 && stream->in.length == 0)
         buffer_free(&stream->in);

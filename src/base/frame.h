@@ -40,7 +40,10 @@ void frame_stream_init(struct frame_stream *stream, int fd, uint32_t receive_lim
                        size_t send_limit);
 void frame_stream_close(struct frame_stream *stream); /* closes fd (if >= 0), frees buffers */
 
-/* Queue a frame and try to send at once. 0, -ENOSPC, -EPIPE… */
+/* Queue a frame; frame_flush() sends it, with all that was queued before it. 0, -ENOSPC, -EPIPE… */
+int frame_queue(struct frame_stream *stream, uint16_t type, uint64_t tag, const void *payload,
+                size_t length);
+/* The same, and try to send at once. */
 int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const void *payload,
                size_t length);
 /* Send what waits; call when the socket is writable. 0 or -errno. */

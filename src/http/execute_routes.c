@@ -81,7 +81,8 @@ static void stream_ended(const struct shim_answer *answer, void *user)
 static void execute(struct request *request, const struct execute_fields *fields)
 {
     char id[ID_TEXT_SIZE];
-    id_format(id_new(), id);
+    if (fields->detach)
+        id_format(id_new(), id);
     _cleanup_free_ char *message = execute_fields_message(fields, fields->detach ? id : NULL);
     if (!message)
         return answer_out_of_memory(request);

@@ -20,6 +20,7 @@ struct source {
     struct loop *loop;
     struct source *next, *previous;
     int fd;
+    uint32_t events;          /* that it is watched for */
     source_callback callback; /* NULL: removed, freed at the end of the round */
     void *user;
 };
@@ -92,7 +93,8 @@ struct source *source_add(struct loop *loop, int fd, uint32_t events, source_cal
                           void *user)
 {
     struct source *source = must_alloc(sizeof *source);
-    *source = (struct source){.loop = loop, .fd = fd, .callback = callback, .user = user};
+    *source = (struct source){
+        .loop = loop, .fd = fd, .events = events, .callback = callback, .user = user};
     struct epoll_event event = {.events = events, .data.ptr = source};
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0) {
         free(source);
@@ -108,7 +110,12 @@ struct source *source_add(struct loop *loop, int fd, uint32_t events, source_cal
 int source_set_events(struct source *source, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = source};
-    return epoll_ctl(source->loop->epoll, EPOLL_CTL_MOD, source->fd, &event) < 0 ? -errno : 0;
+    if (events == source->events)
+        return 0;
+    if (epoll_ctl(source->loop->epoll, EPOLL_CTL_MOD, source->fd, &event) < 0)
+        return -errno;
+    source->events = events;
+    return 0;
 }
 
 /* The memory stays until the round is over: an event for it may be waiting in the same batch. */

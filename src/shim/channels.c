@@ -36,7 +36,7 @@ struct channels {
     uint64_t openings; /* changes with every opening and closing of a socket */
     char routing_id[ROUTING_ID_SIZE];
     struct signatures signatures;
-    bool again; /* there may be more to take in */
+    bool stirred[CHANNEL_COUNT]; /* there may be something to take in */
     bool holding;
     uint64_t refused;
 };
@@ -70,8 +70,11 @@ struct channels *channels_free(struct channels *channels)
 /* --- opening and closing ------------------------------------------------------------------- */
 
 /* The work is done by channels_pump(), before the next wait. */
-static void readable(struct source *source _unused_, uint32_t events _unused_, void *user _unused_)
+static void readable(struct source *source, uint32_t events _unused_, void *user)
 {
+    struct channels *channels = user;
+    for (enum channel channel = 0; channel < CHANNEL_COUNT; channel++)
+        channels->stirred[channel] |= channels->sources[channel] == source;
 }
 
 static void close_one(struct channels *channels, enum channel channel)
@@ -102,10 +105,11 @@ static int open_one(struct channels *channels, enum channel channel, struct fail
     int r = socket_open(socket, &setup, why);
     if (r < 0)
         return r;
-    channels->sources[channel] =
-        source_add(channels->loop, socket_descriptor(socket), EPOLLIN, readable, channels);
+    bool held = channels->holding && channel == CHANNEL_IOPUB;
+    channels->sources[channel] = source_add(channels->loop, socket_descriptor(socket),
+                                            held ? 0 : EPOLLIN, readable, channels);
     channels->openings++;
-    channels->again = true;
+    channels->stirred[channel] = true;
     if (!channels->sources[channel])
         return fail(why, errno, "watch %s", endpoint);
     return 0;
@@ -166,7 +170,7 @@ int channels_send(struct channels *channels, enum channel channel, const struct 
     int r = message_build(&channels->signatures, name, body, &draft);
     if (r == 0)
         r = socket_send(&channels->sockets[channel], draft.parts, MESSAGE_PARTS);
-    channels->again = true;
+    channels->stirred[channel] = true;
     if (r < 0)
         return r;
     *ret_number = name.number;
@@ -176,7 +180,10 @@ int channels_send(struct channels *channels, enum channel channel, const struct 
 void channels_hold_output(struct channels *channels, bool hold)
 {
     channels->holding = hold;
-    channels->again = true;
+    channels->stirred[CHANNEL_IOPUB] = true;
+    /* Its descriptor stays readable for as long as nothing is taken in, and the loop would turn idly. */
+    if (channels->sources[CHANNEL_IOPUB])
+        (void)source_set_events(channels->sources[CHANNEL_IOPUB], hold ? 0 : EPOLLIN);
 }
 
 /* --- messages ------------------------------------------------------------------------------ */
@@ -211,7 +218,10 @@ static void drain(struct channels *channels, enum channel channel)
     uint64_t openings = channels->openings;
     size_t bytes = 0;
     for (int i = 0; i < BATCH_MESSAGES && bytes < BATCH_BYTES; i++) {
-        if (!channels->sockets[channel].handle || (channels->holding && channel == CHANNEL_IOPUB))
+        if (channels->holding && channel == CHANNEL_IOPUB)
+            return; /* and stays stirred */
+        channels->stirred[channel] = false;
+        if (!channels->sockets[channel].handle)
             return;
         _cleanup_parcel_ struct parcel parcel = {0};
         int r = socket_receive(&channels->sockets[channel], &parcel);
@@ -219,19 +229,23 @@ static void drain(struct channels *channels, enum channel channel)
             refuse(channels, zmq_strerror(-r));
         if (r <= 0)
             return;
+        channels->stirred[channel] = true;
         bytes += parcel.bytes;
         take_in(channels, channel, &parcel);
         if (channels->openings != openings)
-            break;
+            return;
     }
-    channels->again = true;
 }
 
 void channels_pump(struct channels *channels)
 {
-    channels->again = false;
+    bool again = false;
+    for (enum channel channel = 0; channel < CHANNEL_COUNT; channel++) {
+        if (channels->stirred[channel])
+            drain(channels, channel);
+    }
     for (enum channel channel = 0; channel < CHANNEL_COUNT; channel++)
-        drain(channels, channel);
-    if (channels->again)
+        again |= channels->stirred[channel] && !(channels->holding && channel == CHANNEL_IOPUB);
+    if (again)
         loop_wake_in(channels->loop, 0);
 }

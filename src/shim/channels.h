@@ -55,6 +55,6 @@ int channels_send(struct channels *channels, enum channel channel, const struct 
 void channels_hold_output(struct channels *channels, bool hold);
 
 /* Take in what has come. To be called before every wait of the loop: libzmq's descriptors tell of
- * an edge, not of a state, and sending can swallow that edge. Bounded work: wakes the loop when
- * there is more. */
+ * an edge, not of a state, and sending can swallow that edge, so a channel is looked into after both.
+ * Bounded work: wakes the loop when there is more. */
 void channels_pump(struct channels *channels);

@@ -127,12 +127,21 @@ void connection_answer(struct connection *connection, struct ticket ticket, enum
 {
     if (!connection_knows(connection, ticket))
         return;
-    int r = frame_send(&connection->stream, (uint16_t)type, ticket.tag, payload, length);
+    int r = frame_queue(&connection->stream, (uint16_t)type, ticket.tag, payload, length);
     if (r == 0)
-        return watch(connection);
+        return;
     log_event(LOG_WARNING, "huskd is dropped", "reason",
               r == -ENOSPC ? "it does not read" : strerror(-r), NULL);
     drop(connection);
+}
+
+void connection_flush(struct connection *connection)
+{
+    if (!connection->source)
+        return;
+    if (frame_wants_write(&connection->stream) && frame_flush(&connection->stream) < 0)
+        return drop(connection);
+    watch(connection);
 }
 
 void connection_tell(struct connection *connection, enum shim_type type, const void *payload,

@@ -39,9 +39,11 @@ struct connection *connection_free(struct connection *connection); /* NULL ok, r
 
 /* Is whoever asked still connected? */
 bool connection_knows(const struct connection *connection, struct ticket ticket);
-/* Answer a request; dropped if whoever asked is gone. */
+/* Answer a request; dropped if whoever asked is gone. What is answered and told goes out with connection_flush(). */
 void connection_answer(struct connection *connection, struct ticket ticket, enum shim_type type,
                        const void *payload, size_t length);
 /* To whoever is connected now, if anybody. */
 void connection_tell(struct connection *connection, enum shim_type type, const void *payload,
                      size_t length);
+/* To be called before every wait of the loop: several messages then wake huskd once. */
+void connection_flush(struct connection *connection);

@@ -344,6 +344,7 @@ static void before_wait(void *user)
 {
     struct shim *shim = user;
     kernel_pump(shim->kernel);
+    connection_flush(shim->connection);
 }
 
 struct shim *shim_new(const struct shim_setup *setup, struct failure *why)

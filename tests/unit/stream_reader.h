@@ -125,6 +125,12 @@ static void reader_connect(struct shim_side *side)
     RUN_UNTIL(side->loop, side->hellos > hellos);
 }
 
+static void shim_side_before_wait(void *user)
+{
+    struct shim_side *side = user;
+    connection_flush(side->connection);
+}
+
 static struct shim_side *shim_side_start(void)
 {
     struct shim_side *side = calloc(1, sizeof *side);
@@ -137,6 +143,7 @@ static struct shim_side *shim_side_start(void)
     assert_true(side->listener >= 0);
     side->connection = connection_new(side->loop, side->listener, shim_side_frame, side);
     side->streams = event_streams_new(side->loop, side->connection, shim_side_changed, side);
+    loop_before_wait(side->loop, shim_side_before_wait, side);
     reader_connect(side);
     return side;
 }
