@@ -46,8 +46,8 @@ from zmq.eventloop.zmqstream import ZMQStream
 # The other parts of the kernel lie beside this file, a folder that the user's code does not search.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import husk_executions as executions
+import husk_publisher
 import husk_streams
-from husk_publisher import Publisher
 
 del sys.path[0]
 
@@ -345,7 +345,7 @@ class KernelApp(IPKernelApp):
         socket.linger = 1000
         self.iopub_port = self._bind_socket(socket, self.iopub_port)
         self.configure_tornado_logger()
-        self.iopub_thread = Publisher(socket, pipe=True, session=self.session)
+        self.iopub_thread = husk_publisher.Publisher(socket, pipe=True, session=self.session)
         self.iopub_thread.start()
         self.iopub_socket = self.iopub_thread.background_socket
 

@@ -1,4 +1,4 @@
-"""The iopub socket of the kernel, and who may send on it."""
+"""The iopub socket of the kernel."""
 
 import ctypes
 import operator
@@ -8,11 +8,11 @@ from itertools import repeat
 import zmq
 from ipykernel.iostream import IOPubThread
 
+# In bytes. pyzmq hands larger frames to libzmq without copying them, and keeps them alive for it.
+LARGEST_COPY = 64 * 1024
+
 zmq_send = ctypes.PyDLL(zmq.backend.cython._zmq.__file__).zmq_send
 zmq_send.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int)
-
-# A larger frame is left to pyzmq, which does not copy it.
-LARGEST_FRAME = 64 * 1024
 
 
 def send_at_once(socket, frames):
@@ -26,19 +26,23 @@ def send_at_once(socket, frames):
 
 class Publisher(IOPubThread):
     """The main thread sends by itself: to wake the thread of the base class costs more than the message,
-    because then the two fight for the GIL. That thread serves other threads and timers, and waits in
-    place of the main thread when a reader is slow."""
+    because then the two fight for the GIL. That thread serves other threads and timers, and waits in place
+    of the main thread when a reader is slow."""
 
-    _in_use = threading.Lock()  # the socket, and there is only one
+    def __init__(self, *args, **kwargs):
+        self._in_use = threading.Lock()  # the socket
+        super().__init__(*args, **kwargs)
 
     def send_multipart(self, msg, *args, **kwargs):
         if not self._send_at_once(msg):
             super().send_multipart(msg, *args, **kwargs)
 
     def _send_at_once(self, msg):
-        in_main = threading.current_thread() is threading.main_thread() and self.thread.is_alive()
-        fit = all(type(frame) is bytes and len(frame) <= LARGEST_FRAME for frame in msg)
-        if not in_main or not fit or self._events or self._in_use.locked():  # not past what waits already
+        if threading.current_thread() is not threading.main_thread() or not self.thread.is_alive():
+            return False
+        if self._events or self._in_use.locked():  # not past what waits already
+            return False
+        if not all(type(frame) is bytes and len(frame) <= LARGEST_COPY for frame in msg):
             return False
         with self._in_use:
             sent = send_at_once(self.socket, msg)
@@ -52,8 +56,9 @@ class Publisher(IOPubThread):
             with self._in_use:
                 self._events.popleft()()
 
+    # Who subscribes is welcomed. The base class does it with a stream, which does not know the lock.
+
     def _setup_xpub_listener(self):
-        """The base class takes a stream, which does not know the lock."""
         self.io_loop.asyncio_loop.add_reader(self.socket.FD, self._on_news)
 
     def _on_news(self):

@@ -6,6 +6,7 @@
 
 #include "base/attributes.h"
 #include "base/memory.h"
+#include "base/quoted.h"
 #include "husk/limits.h"
 #include "shim/bundle.h"
 #include "shim/json_text.h"
@@ -170,24 +171,33 @@ struct recorder *answer_recorder(struct answer *answer)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-static json_t *stream_text(const struct answer *answer, enum text_stream stream)
+static int append_stream(const struct answer *answer, enum text_stream stream, const char *key,
+                         struct buffer *out)
 {
     _cleanup_buffer_ struct buffer text = {0};
-    if (transcript_render(&answer->streams[stream], answer->whole_texts[stream], &text) < 0)
-        return NULL;
-    return json_stringn(text.data ? text.data : "", text.length);
+    int r = transcript_render(&answer->streams[stream], answer->whole_texts[stream], &text);
+    if (r == 0)
+        r = buffer_append_text(out, key);
+    return r == 0 ? quoted_append(out, text.data, text.length) : r;
 }
 
-/* The members in front of the results. A new reference, NULL when memory is out. */
+/* The first members, of which two may be long. */
+static int append_texts(const struct answer *answer, const struct answer_frame *frame,
+                        struct buffer *out)
+{
+    int r = 0;
+    if (frame->execution_id)
+        r = buffer_printf(out, "\"execution_id\":\"%s\",", frame->execution_id);
+    if (r == 0)
+        r = append_stream(answer, STREAM_STDOUT, "\"stdout\":", out);
+    return r == 0 ? append_stream(answer, STREAM_STDERR, ",\"stderr\":", out) : r;
+}
+
+/* The members between them and the results. A new reference, NULL when memory is out. */
 static json_t *front_of(const struct answer *answer, const struct answer_frame *frame)
 {
     json_auto_t *front = json_object();
-    int r = 0;
-    if (frame->execution_id)
-        r = json_object_set_new(front, "execution_id", json_string(frame->execution_id));
-    r |= json_object_set_new(front, "stdout", stream_text(answer, STREAM_STDOUT));
-    r |= json_object_set_new(front, "stderr", stream_text(answer, STREAM_STDERR));
-    r |= outputs_describe_error(frame->outputs, frame->verdict, front);
+    int r = outputs_describe_error(frame->outputs, frame->verdict, front);
     r |= json_object_set_new(front, "traceback",
                              answer->traceback ? json_incref(answer->traceback) : json_null());
     return r == 0 ? json_incref(front) : NULL;
@@ -240,6 +250,10 @@ int answer_render(const struct answer *answer, const struct answer_frame *frame,
     if (!front || !back)
         return -ENOMEM;
     int r = buffer_append_text(out, "{");
+    if (r == 0)
+        r = append_texts(answer, frame, out);
+    if (r == 0)
+        r = buffer_append_text(out, ",");
     if (r == 0)
         r = append_members(front, out);
     if (r == 0)

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/quoted.h"
 #include "husk/limits.h"
 #include "shim/bundle.h"
 
@@ -224,11 +225,31 @@ void event_stream_finish(struct event_stream *stream, json_t *members,
 
 /* --- as a recorder -------------------------------------------------------------------------- */
 
+static bool is_ascii(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)text[i] >= 0x80)
+            return false;
+    }
+    return true;
+}
+
 static void send_text(struct recorder *recorder, enum text_stream stream, const char *text,
                       size_t length)
 {
     static const char *const names[] = {[STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr"};
-    event_stream_put(own(recorder), names[stream], json_pack("{s:s%}", "text", text, length));
+    if (!is_ascii(text, length))
+        return event_stream_put(own(recorder), names[stream],
+                                json_pack("{s:s%}", "text", text, length));
+    /* Most of what is streamed, and ten times as fast as jansson does it. */
+    _cleanup_buffer_ struct buffer members = {0};
+    int r = buffer_append_text(&members, "\"text\":");
+    if (r == 0)
+        r = quoted_append(&members, text, length);
+    if (r == 0)
+        put_text(own(recorder), names[stream], members.data, members.length);
+    else
+        drop_event(own(recorder), length);
 }
 
 static void send_display(struct recorder *recorder, const struct display *display)

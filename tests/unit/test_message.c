@@ -118,6 +118,36 @@ static void bad_content(void **state)
     }
 }
 
+/* The fast way for streams must take exactly what jansson takes, and understand it as jansson does. */
+static void streams(void **state)
+{
+    (void)state;
+#define TEXT(text) "{\"name\": \"stderr\", \"text\": \"" text "\"}"
+    static const char *const contents[] = {
+        TEXT(""),
+        TEXT("a\\n\\\"\\\\\\u0000\\u001b[1m \xc3\xa9 \xf0\x9f\x98\x80"),
+        TEXT("\\u00e9 \\ud83d\\ude00"),
+        TEXT("a\", \"text\": \"b"),
+        TEXT("a\", \"name\": \"stdout"),
+        TEXT("\\"),
+        TEXT("\xff"),
+        TEXT("\n"),
+        TEXT("\\ud800"),
+        "{\"name\": \"stdout\", \"text\": \"}",
+        "{\"name\": \"stdout\", \"text\": 7}",
+        "{\"name\": \"other\", \"text\": \"a\"}",
+        "{\"text\": \"a\", \"name\": \"stdout\"}",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(contents); i++) {
+        struct message message;
+        json_auto_t *expected = json_loadb(contents[i], strlen(contents[i]), JSON_ALLOW_NUL, NULL);
+        assert_int_equal(parse_texts(HEADER, PARENT, contents[i], &message), 0);
+        assert_int_equal(expected != NULL, message.content != NULL);
+        assert_true(!expected || json_equal(expected, message.content));
+        message_free(&message);
+    }
+}
+
 static char *nested(size_t depth)
 {
     char *text = malloc(depth * 2 + 16);
@@ -322,6 +352,7 @@ int main(void)
         cmocka_unit_test(prefixes),
         cmocka_unit_test(bad_headers),
         cmocka_unit_test(bad_content),
+        cmocka_unit_test(streams),
         cmocka_unit_test(depth),
         cmocka_unit_test(brackets_in_strings),
         cmocka_unit_test(number_of_values),
