@@ -78,7 +78,7 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 	@exec $(SUDO) $(BUILD)/huskd --image $(IMAGES)/default --id-base $(ID_BASE) --stop-sandboxes $(ARGS)
 
 build: packages-build ## compile everything into build/
-	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init
+	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so
 
 packages-build packages-image packages-test packages-lint: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
@@ -100,6 +100,14 @@ $(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/hus
 	@mkdir -p $(@D)
 	@echo "  static  $@"
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude $(WARNINGS) -Os -fstack-protector-strong -static $< -o $@
+
+# Loaded by the interpreter of the image, without sanitizers. The symbols of Python are the interpreter's.
+ZYGOTE := kernel_image/zygote.c src/keeper/confine.c $(filter-out src/base/link.c src/base/id.c,$(wildcard src/base/*.c))
+$(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard include/husk/*.h src/base/*.h)
+	@mkdir -p $(@D)
+	@echo "  shared  $@"
+	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(WARNINGS) -O2 -fstack-protector-strong -fPIC -fvisibility=hidden \
+	    -shared -Wl,-z,relro -Wl,-z,now $(ZYGOTE) -o $@
 
 -include $(shell find $(BUILD)/objects $(BUILD)/unit -name '*.d' 2>/dev/null)
 
@@ -141,7 +149,7 @@ install: build ## install below PREFIX (/usr/local), with DESTDIR for packagers;
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/husk $(DESTDIR)/etc/husk
 	install -m 755 $(BUILD)/huskd $(DESTDIR)$(PREFIX)/bin/huskd
-	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-init) $(DESTDIR)$(PREFIX)/libexec/husk/
+	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-init husk-zygote.so) $(DESTDIR)$(PREFIX)/libexec/husk/
 	install -m 644 README.md README.zh-CN.md $(DESTDIR)$(PREFIX)/share/doc/husk/
 	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
 	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf

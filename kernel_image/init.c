@@ -41,6 +41,7 @@ struct process {
 };
 
 static struct process processes[MAX_PROCESSES];
+static struct process adopted; /* somebody else's child */
 static char image_environment[MAX_ENVIRONMENT_FILE];
 static char datagram[INIT_DATAGRAM_BYTES];
 
@@ -50,7 +51,7 @@ static struct process *find_process(uint64_t tag)
         if (processes[i].pid && processes[i].tag == tag)
             return &processes[i];
     }
-    return NULL;
+    return adopted.pid && adopted.tag == tag ? &adopted : NULL;
 }
 
 static void report(uint32_t type, uint64_t tag, int value, int descriptor)
@@ -227,6 +228,10 @@ static void handle(struct init_message *message, char *text, const int *stdio, s
         process = find_process(message->tag);
         if (process)
             kill(-process->pid, message->value);
+        break;
+    case INIT_ADOPT:
+        adopted =
+            (struct process){.tag = message->tag, .pid = message->value > 1 ? message->value : 0};
         break;
     case INIT_KILL_ALL:
         /* From pid 1 this is everything in the container but itself, however often it forks

@@ -67,7 +67,7 @@ set_altair() {
 finish() {
 	rm -rf /opt/husk
 	mkdir /opt/husk
-	install -m 644 /mnt/source/kernel.py /opt/husk/kernel.py
+	install -m 644 /mnt/source/kernel.py /mnt/source/zygote.py /opt/husk/
 	# Modules of the kernel. The user may have a streams.py too, so they have longer names.
 	local module
 	for module in executions publisher streams whole_text; do

@@ -20,7 +20,9 @@ enum init_type {
                        own session, cwd /home/user. ← INIT_STARTED with a pidfd (SCM_RIGHTS), or
                        INIT_FAILED; later INIT_EXITED */
     INIT_SIGNAL,    /* tag of a started process, value = signal: to its process group */
-    INIT_KILL_ALL,  /* SIGKILL to every process of the container but init */
+    INIT_ADOPT, /* tag, value = pid of a process that init did not start, which INIT_SIGNAL is to know by
+                   this tag; one at a time. Its end is not reported */
+    INIT_KILL_ALL, /* SIGKILL to every process of the container but init */
 
     /* init → shim */
     INIT_READY = 32, /* once, at start */

@@ -75,6 +75,7 @@ enum execution_status {
 enum shim_descriptor {
     SHIM_LISTEN_FD = 3, /* stream socket, listening: huskd connects here */
     SHIM_INIT_FD, /* seqpacket socket to the container's init; its end is the container's end */
+    SHIM_FORK_FD, /* seqpacket socket to the keeper: asking for kernels (husk/zygote_protocol.h) */
     SHIM_RUN_FD,  /* directory of the ipc sockets: the shim makes it its root directory. In the
                      container: /run/husk */
     SHIM_HOME_FD, /* directory of the sandbox's files: in the container /home/user. Stays open */

@@ -19,6 +19,7 @@
 #include "keeper/open_beneath.h"
 #include "keeper/shim_start.h"
 #include "keeper/storage.h"
+#include "keeper/zygote.h"
 
 enum {
     CGROUP_RETRY_MS = 5
@@ -52,6 +53,8 @@ struct container {
     int report;      /* socket to the setup process */
     struct source *report_source;
     int init_socket; /* the shim's end, until the shim has it */
+    int forks;       /* the shim asks for kernels here; -1: no more */
+    struct source *forks_source;
     struct watched init, shim;
     struct timer *retry; /* cgroup removal */
 };
@@ -70,8 +73,10 @@ static void store(const struct container *container)
     struct stored_message message = {
         .type = STORED_PUT, .uid = container->plan.uid, .limits = container->plan.limits};
     memcpy(message.id, container->plan.id.bytes, sizeof message.id);
-    const int fds[] = {container->init.pidfd, container->storage, container->shim.pidfd};
-    size_t count = container->shim.pidfd >= 0 ? STORED_DESCRIPTORS : STORED_SHIM;
+    /* A descriptor must be there; that of init will not be taken for a socket by whoever gets it back. */
+    int forks = container->forks >= 0 ? container->forks : container->init.pidfd;
+    const int fds[] = {container->init.pidfd, container->storage, forks, container->shim.pidfd};
+    size_t count = container->shim.pidfd >= 0 ? STORED_DESCRIPTORS : STORED_FORKS;
     int r = stored_send(container->host->store_fd, &message, fds, count);
     if (r < 0)
         log_line(LOG_ERROR, "the anchor does not take descriptors: %s", strerror(-r));
@@ -108,6 +113,12 @@ static void finish_removal(struct timer *timer _unused_, void *user)
     free(container);
 }
 
+static void stop_forks(struct container *container)
+{
+    container->forks_source = source_remove(container->forks_source);
+    container->forks = close_fd(container->forks);
+}
+
 static void end_process(struct watched *watched)
 {
     if (watched->pidfd >= 0)
@@ -122,6 +133,7 @@ void container_remove(struct container *container)
     container->report_source = source_remove(container->report_source);
     container->report = close_fd(container->report);
     container->init_socket = close_fd(container->init_socket);
+    stop_forks(container);
     /* The end of pid 1 is the end of everything in its pid namespace; the kernel sees to that,
      * without races. */
     end_process(&container->init);
@@ -186,6 +198,28 @@ static void watch(struct container *container, struct watched *watched, source_c
     }
 }
 
+/* --- kernels
+ * ------------------------------------------------------------------------------------------ */
+
+static void fork_wanted(struct source *source _unused_, uint32_t events _unused_, void *user)
+{
+    struct container *container = user;
+    struct zygote_target target = {.init_pidfd = container->init.pidfd,
+                                   .cgroup = &container->cgroup};
+    if (zygote_forward(container->host->zygote, container->forks, &target) < 0)
+        stop_forks(container);
+}
+
+/* Without it the shim has its kernels executed. */
+static void watch_forks(struct container *container)
+{
+    (void)set_nonblocking(container->forks, true);
+    container->forks_source =
+        source_add(container->host->loop, container->forks, EPOLLIN, fork_wanted, container);
+    if (!container->forks_source)
+        container->forks = close_fd(container->forks);
+}
+
 /* --- making
  * ------------------------------------------------------------------------------------------- */
 
@@ -196,9 +230,19 @@ static void init_runs(struct container *container)
     container->report_source = source_remove(container->report_source);
     container->report = close_fd(container->report);
     if (!container->plan.trial) {
+        int forks[2];
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, forks) < 0) {
+            (void)fail(&why, errno, "make a socket");
+            making_failed(container, &why);
+            return;
+        }
+        _cleanup_close_ int shim_forks = forks[1];
+        container->forks = forks[0];
+        watch_forks(container);
         struct shim_plan plan = {.id = container->plan.id,
                                  .uid = container->plan.uid,
                                  .init_socket = container->init_socket,
+                                 .forks = shim_forks,
                                  .init_pidfd = container->init.pidfd,
                                  .storage = container->storage,
                                  .cgroup = &container->cgroup};
@@ -284,6 +328,7 @@ static struct container *allocate(struct container_host *host, const struct cont
                                     .storage = -1,
                                     .report = -1,
                                     .init_socket = -1,
+                                    .forks = -1,
                                     .init = {.pidfd = -1},
                                     .shim = {.pidfd = -1}};
     container->retry = timer_add(host->loop, finish_removal, container);
@@ -316,13 +361,16 @@ struct container *container_restore(struct container_host *host, const struct co
 {
     struct container *container = allocate(host, plan);
     cgroup_reopen(&host->cgroups, plan->id, &container->cgroup);
-    int *const places[] = {&container->init.pidfd, &container->storage, &container->shim.pidfd};
+    int *const places[] = {&container->init.pidfd, &container->storage, &container->forks,
+                           &container->shim.pidfd};
     for (size_t i = 0; i < count; i++)
         *places[i] = fds[i];
     if (container->init.pidfd >= 0)
         watch(container, &container->init, init_ended);
     if (container->shim.pidfd >= 0)
         watch(container, &container->shim, shim_ended);
+    if (container->forks >= 0)
+        watch_forks(container);
     if (container->init.pidfd >= 0 && container->shim.pidfd >= 0)
         set_state(container, RUNNING);
     else

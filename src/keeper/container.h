@@ -17,6 +17,7 @@
 #include "loop/loop.h"
 
 struct container;
+struct zygote;
 
 /* What all containers share; lives as long as the keeper. */
 struct container_host {
@@ -29,7 +30,9 @@ struct container_host {
     int store_fd;      /* socket to the anchor's descriptor store */
     int init_program;
     int shim_program;
-    uid_t client; /* huskd's id in P: may connect to shims */
+    int zygote_library;
+    struct zygote *zygote; /* NULL: there is none, kernels are executed */
+    uid_t client;          /* huskd's id in P: may connect to shims */
     /* The container is RUNNING (why NULL), or could not be made: then it is REMOVING already and
      * `gone` follows. */
     void (*made)(struct container *container, const struct failure *why, void *user);

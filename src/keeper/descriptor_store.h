@@ -2,7 +2,7 @@
  * the numbers that go with them. A new keeper gets them all back before it does anything else, so
  * nothing about sandboxes is written to disk and no process is ever found again by its number.
  *
- * Messages are SOCK_SEQPACKET datagrams between anchor and keeper: one struct, up to three
+ * Messages are SOCK_SEQPACKET datagrams between anchor and keeper: one struct, up to four
  * descriptors. */
 #pragma once
 
@@ -26,6 +26,7 @@ enum stored_type {
 enum stored_descriptor {
     STORED_INIT,
     STORED_STORAGE,
+    STORED_FORKS, /* the keeper's end of the socket over which the shim asks for kernels */
     STORED_SHIM,
     STORED_DESCRIPTORS
 };
@@ -44,6 +45,7 @@ enum keeper_descriptor {
     KEEPER_STORE_FD,      /* to the anchor */
     KEEPER_SHIM_FD,       /* the program husk-shim */
     KEEPER_INIT_FD,       /* the program husk-init */
+    KEEPER_ZYGOTE_FD,     /* the library husk-zygote.so */
 };
 
 /* Send; blocks at most for a moment, as both ends read promptly. 0 or -errno. */

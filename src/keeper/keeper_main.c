@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "keeper/filter.h"
 #include "keeper/keeper.h"
+#include "keeper/zygote.h"
 
 enum {
     FIRST_SANDBOX_ID = 1000,
@@ -116,10 +117,11 @@ static int prepare(struct container_host *host, char **arguments, struct failure
     host->store_fd = KEEPER_STORE_FD;
     host->shim_program = KEEPER_SHIM_FD;
     host->init_program = KEEPER_INIT_FD;
+    host->zygote_library = KEEPER_ZYGOTE_FD;
     if (parse_u64(arguments[4], 0, UINT16_MAX, &client) < 0)
         return fail(why, EINVAL, "read the arguments");
     host->client = (uid_t)client;
-    for (int fd = KEEPER_LISTEN_FD; fd <= KEEPER_INIT_FD; fd++)
+    for (int fd = KEEPER_LISTEN_FD; fd <= KEEPER_ZYGOTE_FD; fd++)
         (void)set_cloexec(fd, true);
     host->loop = loop_new();
     if (!host->loop)
@@ -150,6 +152,7 @@ static int run(char **arguments, struct failure *why)
         return r;
     if (!source_add(host.loop, KEEPER_STORE_FD, EPOLLRDHUP, anchor_gone, host.loop))
         return fail(why, errno, "watch the anchor");
+    host.zygote = zygote_new(&host);
     keeper_begin(keeper, KEEPER_LISTEN_FD);
     return loop_run(host.loop);
 }

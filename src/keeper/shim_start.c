@@ -91,6 +91,7 @@ int shim_start(const struct container_host *host, const struct shim_plan *plan, 
         return fail(why, counter, "open the out-of-memory counter");
     int fds[SHIM_DESCRIPTORS] = {[SHIM_LISTEN_FD - SHIM_LISTEN_FD] = listening,
                                  [SHIM_INIT_FD - SHIM_LISTEN_FD] = plan->init_socket,
+                                 [SHIM_FORK_FD - SHIM_LISTEN_FD] = plan->forks,
                                  [SHIM_RUN_FD - SHIM_LISTEN_FD] = run,
                                  [SHIM_HOME_FD - SHIM_LISTEN_FD] = home,
                                  [SHIM_OOM_FD - SHIM_LISTEN_FD] = counter,

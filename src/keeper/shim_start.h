@@ -10,7 +10,8 @@
 struct shim_plan {
     struct id id;
     uid_t uid; /* in P: the sandbox's own, so that they can share the folder of the ipc sockets */
-    int init_socket; /* the five descriptors stay the caller's */
+    int forks; /* over which it asks for kernels */
+    int init_socket; /* the six descriptors stay the caller's */
     int init_pidfd;
     int storage;
     const struct cgroup *cgroup;

@@ -111,6 +111,11 @@ int init_link_signal(struct init_link *link, uint64_t tag, int signal)
     return send_head(link, (struct init_message){.type = INIT_SIGNAL, .tag = tag, .value = signal});
 }
 
+int init_link_adopt(struct init_link *link, uint64_t tag, int pid)
+{
+    return send_head(link, (struct init_message){.type = INIT_ADOPT, .tag = tag, .value = pid});
+}
+
 int init_link_kill_all(struct init_link *link)
 {
     return send_head(link, (struct init_message){.type = INIT_KILL_ALL});

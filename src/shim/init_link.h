@@ -37,4 +37,6 @@ struct init_link *init_link_free(struct init_link *link); /* NULL ok, returns NU
 int init_link_start(struct init_link *link, uint64_t tag, const struct init_command *command,
                     struct failure *why);
 int init_link_signal(struct init_link *link, uint64_t tag, int signal);
+/* From here on init_link_signal() with this tag means that process, which init did not start. */
+int init_link_adopt(struct init_link *link, uint64_t tag, int pid);
 int init_link_kill_all(struct init_link *link);

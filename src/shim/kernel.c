@@ -13,7 +13,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "husk/limits.h"
+#include "shim/fork_link.h"
 #include "shim/init_link.h"
+#include "shim/kernel_environment.h"
 #include "shim/kernel_files.h"
 #include "shim/kernel_info.h"
 #include "shim/last_words.h"
@@ -29,12 +31,17 @@ enum {
     RETRY_MILLISECONDS =
         500,               /* after a failed start; what was just killed may still be in the way */
     MAX_FAILED_STARTS = 3, /* in a row */
+    FORK_MILLISECONDS = 3000, /* for a forked process to be there; then one is executed */
     EXIT_TEXT_SIZE = 64,
 };
 
 struct kernel {
     struct kernel_setup setup;
     struct init_link *init;
+    struct fork_link *forks;
+    bool forked;      /* this generation is, or is being, forked; else it is executed */
+    bool joined;      /* and it runs */
+    bool avoid_forks; /* for the next generation */
     struct channels *channels;
     enum kernel_state state;
     unsigned generation;
@@ -53,6 +60,7 @@ struct kernel {
     struct timer *deadline_timer; /* of starting, or of stopping */
     struct timer *exit_timer;
     struct timer *retry_timer;
+    struct timer *fork_timer;
     json_t *info;
     char *detail;
 };
@@ -78,6 +86,8 @@ static void set_state(struct kernel *kernel, enum kernel_state to)
 static void forget_process(struct kernel *kernel)
 {
     kernel->running = false;
+    fork_link_forget(kernel->forks);
+    timer_disarm(kernel->fork_timer);
     kernel->pidfd_source = source_remove(kernel->pidfd_source);
     kernel->pidfd = close_fd(kernel->pidfd);
     timer_disarm(kernel->exit_timer);
@@ -183,21 +193,26 @@ static void pidfd_readable(struct source *source _unused_, uint32_t events _unus
 
 /* --- what init says ------------------------------------------------------------------------- */
 
-static void init_started(void *user, uint64_t tag, int fd)
+static void watch_process(struct kernel *kernel, int fd)
 {
-    struct kernel *kernel = user;
     _cleanup_close_ int pidfd = fd;
-    if (tag != kernel->generation || !kernel->running || pidfd < 0 || kernel->pidfd >= 0)
+    if (!kernel->running || pidfd < 0 || kernel->pidfd >= 0)
         return;
     kernel->pidfd_source = source_add(kernel->setup.loop, pidfd, EPOLLIN, pidfd_readable, kernel);
     if (kernel->pidfd_source)
         kernel->pidfd = TAKE_DESCRIPTOR(pidfd);
 }
 
+static void init_started(void *user, uint64_t tag, int fd)
+{
+    struct kernel *kernel = user;
+    watch_process(kernel, tag == kernel->generation && !kernel->forked ? fd : (close_fd(fd), -1));
+}
+
 static void init_failed(void *user, uint64_t tag, int code)
 {
     struct kernel *kernel = user;
-    if (tag != kernel->generation || !kernel->running)
+    if (tag != kernel->generation || !kernel->running || kernel->forked)
         return;
     char how[EXIT_TEXT_SIZE];
     (void)snprintf(how, sizeof how, "could not be executed: %s", strerror(code));
@@ -207,7 +222,7 @@ static void init_failed(void *user, uint64_t tag, int code)
 static void init_exited(void *user, uint64_t tag, int status)
 {
     struct kernel *kernel = user;
-    if (tag != kernel->generation || !kernel->running)
+    if (tag != kernel->generation || !kernel->running || kernel->forked)
         return;
     char how[EXIT_TEXT_SIZE];
     describe_exit(status, how);
@@ -224,26 +239,109 @@ static const struct init_events init_events = {init_started, init_failed, init_e
 
 /* --- starting ------------------------------------------------------------------------------- */
 
-static int launch(struct kernel *kernel, struct failure *why)
+static int execute(struct kernel *kernel, const char *file, int output, struct failure *why)
 {
-    char file[KERNEL_FILE_NAME_SIZE];
-    (void)snprintf(file, sizeof file, KERNEL_FILE_ROOT KERNEL_FILE_FORMAT, kernel->generation);
     const char *const arguments[] = {
         "/opt/venv/bin/python", "-P", "/opt/husk/kernel.py", "-f", file, NULL};
-    _cleanup_close_ int writer = -1;
-    int r = last_words_open(&kernel->last_words, kernel->setup.loop, &writer, why);
-    if (r < 0)
-        return r;
     struct init_command command = {
         .arguments = arguments,
         .environment = kernel->environment.data,
         .environment_bytes = kernel->environment.length,
-        .stdio = {kernel->setup.null_fd, writer, writer},
+        .stdio = {kernel->setup.null_fd, output, output},
     };
-    r = init_link_start(kernel->init, kernel->generation, &command, why);
+    return init_link_start(kernel->init, kernel->generation, &command, why);
+}
+
+static int ask_for_fork(struct kernel *kernel, const char *file, int output)
+{
+    struct fork_order order = {
+        .connection_file = file,
+        .environment = kernel->environment.data,
+        .environment_bytes = kernel->environment.length,
+        .output = output,
+    };
+    struct failure why;
+    return fork_link_start(kernel->forks, &order, &why);
+}
+
+/* Forked if that can be asked for, and executed otherwise. */
+static int launch(struct kernel *kernel, bool may_fork, struct failure *why)
+{
+    char file[KERNEL_FILE_NAME_SIZE];
+    (void)snprintf(file, sizeof file, KERNEL_FILE_ROOT KERNEL_FILE_FORMAT, kernel->generation);
+    _cleanup_close_ int writer = -1;
+    int r = last_words_open(&kernel->last_words, kernel->setup.loop, &writer, why);
+    if (r < 0)
+        return r;
+    kernel->joined = false;
+    kernel->forked = may_fork && ask_for_fork(kernel, file, writer) == 0;
+    if (kernel->forked)
+        timer_arm(kernel->fork_timer, FORK_MILLISECONDS);
+    else
+        r = execute(kernel, file, writer, why);
     kernel->running = r == 0;
     return r;
 }
+
+/* --- what the zygote says ------------------------------------------------------------------- */
+
+static void fork_started(void *user, int pidfd)
+{
+    watch_process(user, pidfd);
+}
+
+static void fork_joined(void *user, int pid)
+{
+    struct kernel *kernel = user;
+    kernel->joined = true;
+    timer_disarm(kernel->fork_timer);
+    (void)init_link_adopt(kernel->init, kernel->generation, pid);
+}
+
+/* Nothing of it has run: the same files can be used by one that is executed. */
+static void fork_failed(void *user, const char *text)
+{
+    struct kernel *kernel = user;
+    struct failure why;
+    if (!kernel->running || kernel->joined)
+        return;
+    log_event(LOG_DEBUG, "kernel is not forked", "reason", text, NULL);
+    forget_process(kernel);
+    if (launch(kernel, false, &why) < 0)
+        start_failed(kernel, why.text);
+}
+
+static void fork_exited(void *user, int status)
+{
+    struct kernel *kernel = user;
+    if (!kernel->running)
+        return;
+    char how[EXIT_TEXT_SIZE];
+    describe_exit(status, how);
+    process_ended(kernel, how);
+}
+
+/* The zygote has ended, or hangs. A kernel that runs is watched by its pidfd; one that may or may not be on its way is not waited
+ * for. */
+static void fork_lost(void *user)
+{
+    struct kernel *kernel = user;
+    if (!kernel->running || kernel->joined || kernel->state != KERNEL_STARTING)
+        return;
+    forget_process(kernel);
+    kernel->avoid_forks = true;
+    set_state(kernel, KERNEL_STOPPING);
+    clear_container(kernel);
+}
+
+static void fork_expired(struct timer *timer _unused_, void *user)
+{
+    log_event(LOG_WARNING, "kernel is not forked in time", NULL);
+    fork_lost(user);
+}
+
+static const struct fork_events fork_events = {fork_started, fork_joined, fork_failed, fork_exited,
+                                               fork_lost};
 
 static void ask_info(struct kernel *kernel)
 {
@@ -280,7 +378,8 @@ static void start_generation(struct kernel *kernel)
     if (r == 0)
         r = channels_open(kernel->channels, kernel->generation, key, &why);
     if (r == 0)
-        r = launch(kernel, &why);
+        r = launch(kernel, !kernel->avoid_forks, &why);
+    kernel->avoid_forks = false;
     if (r < 0)
         return start_failed(kernel, why.text);
     timer_arm(kernel->deadline_timer, START_MILLISECONDS);
@@ -344,11 +443,12 @@ struct kernel *kernel_new(const struct kernel_setup *setup, struct failure *why)
 {
     struct kernel *kernel = must_alloc(sizeof *kernel);
     *kernel = (struct kernel){.setup = *setup, .pidfd = -1};
-    kernel->environment = BUFFER_LIMITED(MAX_ENV_BYTES);
     kernel->handshake_timer = timer_add(setup->loop, handshake_expired, kernel);
     kernel->deadline_timer = timer_add(setup->loop, deadline_expired, kernel);
     kernel->exit_timer = timer_add(setup->loop, exit_expired, kernel);
     kernel->retry_timer = timer_add(setup->loop, retry_expired, kernel);
+    kernel->fork_timer = timer_add(setup->loop, fork_expired, kernel);
+    kernel->forks = fork_link_new(setup->loop, setup->fork_socket, &fork_events, kernel);
     kernel->init = init_link_new(setup->loop, setup->init_socket, &init_events, kernel);
     if (!kernel->init) {
         (void)fail(why, errno, "watch the socket of init");
@@ -366,10 +466,12 @@ struct kernel *kernel_free(struct kernel *kernel)
     last_words_free(&kernel->last_words);
     channels_free(kernel->channels);
     init_link_free(kernel->init);
+    fork_link_free(kernel->forks);
     timer_remove(kernel->handshake_timer);
     timer_remove(kernel->deadline_timer);
     timer_remove(kernel->exit_timer);
     timer_remove(kernel->retry_timer);
+    timer_remove(kernel->fork_timer);
     buffer_free(&kernel->environment);
     json_decref(kernel->info);
     free(kernel->detail);
@@ -377,34 +479,12 @@ struct kernel *kernel_free(struct kernel *kernel)
     return NULL;
 }
 
-static int set_environment(struct kernel *kernel, const json_t *environment, struct failure *why)
-{
-    buffer_clear(&kernel->environment);
-    if (json_object_size(environment) > MAX_ENV_ENTRIES)
-        return fail_plain(why, EINVAL, "the environment has more than %d entries", MAX_ENV_ENTRIES);
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)environment, name, value)
-    {
-        const char *text = json_string_value(value);
-        if (!text || strlen(text) != json_string_length(value) || !*name || strchr(name, '='))
-            return fail_plain(why, EINVAL, "the environment variable '%.64s' is not usable", name);
-        int r = buffer_append_text(&kernel->environment, name);
-        if (r == 0)
-            r = buffer_append(&kernel->environment, "=", 1);
-        if (r == 0)
-            r = buffer_append(&kernel->environment, text, strlen(text) + 1);
-        if (r < 0)
-            return fail_plain(why, EINVAL, "the environment has more than %d bytes", MAX_ENV_BYTES);
-    }
-    return 0;
-}
-
-int kernel_start(struct kernel *kernel, const json_t *environment, struct failure *why)
+int kernel_start(struct kernel *kernel, const json_t *environment, unsigned threads,
+                 struct failure *why)
 {
     if (kernel->state != KERNEL_NEW)
         return fail_plain(why, EINVAL, "the kernel was started before");
-    int r = set_environment(kernel, environment, why);
+    int r = kernel_environment_set(&kernel->environment, environment, threads, why);
     if (r < 0)
         return r;
     start_generation(kernel);

@@ -50,7 +50,8 @@ struct kernel_events {
 struct kernel_setup {
     struct loop *loop;
     int init_socket;
-    int null_fd; /* /dev/null: there is none below the shim's root */
+    int fork_socket; /* to ask for forked kernels; if that fails they are executed by init */
+    int null_fd;     /* /dev/null: there is none below the shim's root */
     const struct kernel_events *events;
     void *user;
 };
@@ -59,9 +60,10 @@ struct kernel *kernel_new(const struct kernel_setup *setup,
                           struct failure *why);    /* NULL on failure */
 struct kernel *kernel_free(struct kernel *kernel); /* NULL ok, returns NULL */
 
-/* NEW → STARTING. `environment` is an object of strings, borrowed, NULL ok. 0, or -EINVAL with
- * nothing changed. */
-int kernel_start(struct kernel *kernel, const json_t *environment, struct failure *why);
+/* NEW → STARTING. `environment` is an object of strings, borrowed, NULL ok; `threads` is how many of them are worth having for
+ * computing. 0, or -EINVAL with nothing changed. */
+int kernel_start(struct kernel *kernel, const json_t *environment, unsigned threads,
+                 struct failure *why);
 /* A fresh one in place of the one that is ready. In all other states: nothing, as one is on its way
  * or none can come. */
 void kernel_replace(struct kernel *kernel);

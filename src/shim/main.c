@@ -108,6 +108,7 @@ static int run(const struct arguments *arguments, int null_fd, struct failure *w
         .sandbox = arguments->id,
         .listen_fd = SHIM_LISTEN_FD,
         .init_fd = SHIM_INIT_FD,
+        .fork_fd = SHIM_FORK_FD,
         .home_fd = SHIM_HOME_FD,
         .oom_fd = SHIM_OOM_FD,
         .null_fd = null_fd,

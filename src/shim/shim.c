@@ -219,12 +219,20 @@ static void set_record(struct shim *shim, json_t *record)
     shim->record = json_is_object(record) ? json_incref(record) : NULL;
 }
 
+/* One for each core that the sandbox may use, or part of one. */
+static unsigned threads_for(const json_t *record)
+{
+    json_int_t millis = json_integer_value(json_object_get(record, "cpu_millis"));
+    return millis > 0 && millis <= MAX_CPUS * 1000 ? (unsigned)(millis + 999) / 1000 : 1;
+}
+
 static void on_start(struct shim *shim, struct ticket ticket _unused_, const json_t *body)
 {
     set_record(shim, json_object_get(body, "record"));
     struct failure why;
     if (file_links_from_start(body, shim->sandbox, &shim->links, &why) == 0 &&
-        kernel_start(shim->kernel, json_object_get(body, "env"), &why) == 0)
+        kernel_start(shim->kernel, json_object_get(body, "env"), threads_for(shim->record), &why) ==
+            0)
         return;
     log_event(LOG_ERROR, "kernel is not started", "reason", why.text, NULL);
     tell_status(shim, false);
@@ -355,6 +363,7 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
     struct kernel_setup kernel_setup = {
         .loop = setup->loop,
         .init_socket = setup->init_fd,
+        .fork_socket = setup->fork_fd,
         .null_fd = setup->null_fd,
         .events = &kernel_events,
         .user = shim,

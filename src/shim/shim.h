@@ -16,6 +16,7 @@ struct shim_setup {
     struct id sandbox;
     int listen_fd;
     int init_fd;
+    int fork_fd;
     int home_fd; /* the sandbox's files */
     int oom_fd;
     int null_fd; /* /dev/null */

@@ -104,7 +104,7 @@ static void every_keeper_gets_everything(void **state)
                 assert_int_equal(seen[number].sizes[i], number * 10u + i);
         }
     }
-    assert_int_equal(open_descriptors(), fixture->descriptors + 5);
+    assert_int_equal(open_descriptors(), fixture->descriptors + STORED_DESCRIPTORS + 2);
 }
 
 static void what_is_dropped_is_closed_and_gone(void **state)

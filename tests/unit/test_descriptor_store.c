@@ -39,7 +39,8 @@ static void a_message_arrives_as_it_was_sent(void **state)
         .id = {1, 2, 3, 15},
         .limits = {.memory_bytes = 1ULL << 40, .disk_bytes = 5, .cpu_millis = 1500, .pids = 77},
         .text = "text"};
-    int fds[STORED_DESCRIPTORS] = {file_with("", 0), file_with("1", 1), file_with("12", 2)};
+    int fds[STORED_DESCRIPTORS] = {file_with("", 0), file_with("1", 1), file_with("12", 2),
+                                   file_with("123", 3)};
     assert_int_equal(stored_send(fixture->anchor, &sent, fds, STORED_DESCRIPTORS), 0);
     for (int i = 0; i < STORED_DESCRIPTORS; i++)
         close(fds[i]);
@@ -95,7 +96,8 @@ static void messages_of_another_size_are_refused_without_leaks(void **state)
     static const char bytes[sizeof(struct stored_message) + 1];
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct stored_message message;
-        int fds[STORED_DESCRIPTORS] = {fixture->anchor, fixture->anchor, fixture->anchor};
+        int fds[STORED_DESCRIPTORS] = {fixture->anchor, fixture->anchor, fixture->anchor,
+                                       fixture->anchor};
         size_t count;
         assert_int_equal(
             send_with_fds(fixture->anchor, bytes, cases[i].length, fds, STORED_DESCRIPTORS), 0);

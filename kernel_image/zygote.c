@@ -1,0 +1,269 @@
+/* The C part of the zygote (zygote.py): waits for requests, forks, and takes the child into its container, before any Python runs in
+ * it. Loaded by the zygote's interpreter through a descriptor.
+ *
+ * The zygote is root of P, because only that can join containers, and has imported nothing but the image. Its child is
+ * root of P for a handful of system calls: cgroups, namespaces, confinement (husk/confine.h, which checks itself). When one of them
+ * fails it ends. The requests are opaque to the parent; strings of a shim are first looked at in the confined child.
+ *
+ * One thread, no state but the table of children that have not been reaped. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "base/fdio.h"
+#include "husk/confine.h"
+#include "husk/zygote_protocol.h"
+
+enum {
+    USER_ID = 1000
+};
+
+static const char working_directory[] = "/home/user";
+
+/* Of the interpreter that has loaded this. */
+void PyOS_BeforeFork(void);
+void PyOS_AfterFork_Parent(void);
+void PyOS_AfterFork_Child(void);
+
+/* The whole interface, for ctypes. Serves until a child returns from here, confined, with the strings of its request in `strings`:
+ * how many bytes. -errno: the keeper is gone, or something is wrong; then end. */
+__attribute__((visibility("default"))) int zygote_serve(char *strings, size_t size);
+
+struct child {
+    pid_t pid;
+    int report;
+};
+
+static struct child *children;
+static size_t child_count, child_capacity;
+
+struct request {
+    struct fork_request head;
+    char strings[MAX_INIT_STRINGS_BYTES];
+};
+
+/* 0, or -errno when nobody listens. */
+static int report(int socket, enum fork_report_type type, int value, const char *text)
+{
+    struct fork_report message = {.type = type, .value = value};
+    (void)snprintf(message.text, sizeof message.text, "%s", text);
+    return send_with_fds(socket, &message, sizeof message, NULL, 0);
+}
+
+/* --- the child ------------------------------------------------------------------------------ */
+
+static int join_cgroups(const int *fds, size_t count, struct failure *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        int r = write_file_at(fds[i], "cgroup.procs", "0");
+        if (r < 0)
+            return fail(why, r, "enter the cgroup");
+    }
+    return 0;
+}
+
+/* The user namespace last: it takes away the rights over the others. */
+static int join_namespaces(int init, struct failure *why)
+{
+    if (setns(init, CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+        return fail(why, errno, "join the container");
+    if (setgroups(0, NULL) < 0)
+        return fail(why, errno, "drop groups");
+    if (setns(init, CLONE_NEWUSER) < 0)
+        return fail(why, errno, "join the user namespace");
+    return 0;
+}
+
+static int confine_self(struct failure *why)
+{
+    _cleanup_close_ int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (status < 0)
+        return fail(why, errno, "open /proc/self/status");
+    _cleanup_close_ int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score < 0)
+        return fail(why, errno, "open /proc/self/oom_score_adj");
+    struct confinement how = {.uid = USER_ID,
+                              .filter_fd = ZYGOTE_FILTER_FD,
+                              .status_fd = status,
+                              .score_adjustment_fd = score};
+    int r = confine(&how, why);
+    /* A change of ids makes a process undumpable, and its own files in /proc somebody else's. */
+    if (r >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return fail(why, errno, "become dumpable");
+    return r;
+}
+
+/* A session of its own, so that a signal to its group reaches all it starts; standard streams; no other descriptor. */
+static int settle(int output, int report_socket, struct failure *why)
+{
+    (void)setsid();
+    umask(022);
+    _cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        return fail(why, errno, "set standard streams");
+    if (chdir(working_directory) < 0)
+        return fail(why, errno, "go to %s", working_directory);
+    int r = confine_self(why);
+    if (r < 0)
+        return r;
+    /* A shim that does not listen any more has started another kernel. */
+    r = report(report_socket, FORK_JOINED, getpid(), "");
+    if (r < 0)
+        return fail(why, r, "report to the shim");
+    if (syscall(SYS_close_range, 3, ~0U, 0) < 0)
+        return fail(why, errno, "close descriptors");
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    return 0;
+}
+
+static void become_kernel(const int *fds, size_t count)
+{
+    struct failure why = {0};
+    int r = join_cgroups(fds + FORK_CGROUPS, count - FORK_CGROUPS, &why);
+    if (r >= 0)
+        r = join_namespaces(fds[FORK_INIT], &why);
+    if (r >= 0)
+        r = settle(fds[FORK_OUTPUT], fds[FORK_REPORT], &why);
+    if (r >= 0)
+        return;
+    (void)report(fds[FORK_REPORT], FORK_FAILED, why.code, why.text);
+    _exit(1);
+}
+
+/* --- the zygote ----------------------------------------------------------------------------- */
+
+/* Where to note a child, before there is one. */
+static struct child *reserve_child(void)
+{
+    if (child_count == child_capacity) {
+        size_t capacity = child_capacity ? child_capacity * 2 : 64;
+        struct child *grown = realloc(children, capacity * sizeof *grown);
+        if (!grown)
+            return NULL;
+        children = grown;
+        child_capacity = capacity;
+    }
+    return &children[child_count];
+}
+
+static void reap(void)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        size_t i = 0;
+        while (i < child_count && children[i].pid != pid)
+            i++;
+        if (i == child_count)
+            continue;
+        (void)report(children[i].report, FORK_EXITED, status, "");
+        (void)close_fd(children[i].report);
+        children[i] = children[--child_count];
+    }
+}
+
+/* Only children made from here on are in the container's pid namespace, and there is only this one. */
+static pid_t fork_into(int init, int own_namespace)
+{
+    if (setns(init, CLONE_NEWPID) < 0)
+        return -errno;
+    PyOS_BeforeFork();
+    pid_t pid = fork();
+    int code = errno;
+    if (pid == 0)
+        return 0;
+    PyOS_AfterFork_Parent();
+    if (setns(own_namespace, CLONE_NEWPID) < 0)
+        _exit(1); /* the next child must not end up there */
+    return pid < 0 ? -code : pid;
+}
+
+static void note_child(struct child *place, pid_t pid, int report_socket)
+{
+    *place = (struct child){.pid = pid, .report = report_socket};
+    child_count++;
+    struct fork_report started = {.type = FORK_STARTED};
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    (void)send_with_fds(report_socket, &started, sizeof started, &pidfd, pidfd >= 0);
+    (void)close_fd(pidfd);
+}
+
+/* True in the child. */
+static bool start(int *fds, size_t count, int own_namespace)
+{
+    struct child *place = reserve_child();
+    pid_t pid = place ? fork_into(fds[FORK_INIT], own_namespace) : -ENOMEM;
+    if (pid == 0) {
+        become_kernel(fds, count);
+        PyOS_AfterFork_Child();
+        return true;
+    }
+    if (pid < 0)
+        (void)report(fds[FORK_REPORT], FORK_FAILED, -pid, "fork");
+    else
+        note_child(place, pid, TAKE_DESCRIPTOR(fds[FORK_REPORT]));
+    for (size_t i = 0; i < count; i++)
+        (void)close_fd(fds[i]);
+    return false;
+}
+
+/* 1: this is the child; 0: go on; -errno: the keeper is gone. */
+static int receive(struct request *request, int own_namespace)
+{
+    int fds[FORK_DESCRIPTORS];
+    size_t count = FORK_DESCRIPTORS;
+    ssize_t n = receive_with_fds(ZYGOTE_SOCKET_FD, request, sizeof *request, fds, &count);
+    if (n == 0 || n == -ECONNRESET)
+        return -EPIPE;
+    if (n < (ssize_t)sizeof request->head || count < FORK_CGROUPS)
+        return n < 0 ? (int)n : -EPROTO;
+    return start(fds, count, own_namespace);
+}
+
+int zygote_serve(char *strings, size_t size)
+{
+    static struct request request;
+    sigset_t child_signal;
+    sigemptyset(&child_signal);
+    sigaddset(&child_signal, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &child_signal, NULL);
+    int signals = signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK);
+    int own_namespace = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    if (signals < 0 || own_namespace < 0 || send_with_fds(ZYGOTE_SOCKET_FD, "R", 1, NULL, 0) < 0)
+        return -errno;
+    struct pollfd watched[] = {{.fd = ZYGOTE_SOCKET_FD, .events = POLLIN},
+                               {.fd = signals, .events = POLLIN}};
+    int r = 0;
+    while (r == 0) {
+        if (poll(watched, ARRAY_LENGTH(watched), -1) < 0)
+            continue;
+        if (watched[1].revents) {
+            struct signalfd_siginfo info;
+            while (read(signals, &info, sizeof info) > 0)
+                ;
+            reap();
+        }
+        if (watched[0].revents)
+            r = receive(&request, own_namespace);
+    }
+    if (r < 0)
+        return r;
+    size_t length = request.head.string_bytes < size ? request.head.string_bytes : size;
+    memcpy(strings, request.strings, length);
+    return (int)length;
+}

@@ -1,0 +1,12 @@
+/* The environment of a kernel, beyond the image's. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "base/failure.h"
+
+/* Fill `out` with "KEY=value" texts, each with its NUL: as many threads for computing as are worth having, as libraries would count
+ * the cores of the machine; then `environment`, an object of strings (NULL ok). 0 or -EINVAL. */
+int kernel_environment_set(struct buffer *out, const json_t *environment, unsigned threads,
+                           struct failure *why);
