@@ -36,8 +36,8 @@ def running_service(*arguments):
 
 
 def take_turns(contenders, count, turn):
-    """Call each contender `count` times, `turn` times in a row and then the next one, so that what else the machine does
-    hits all of them. A contender is (enter, call, leave): only call is timed. Gives a list of seconds for each."""
+    """Call each contender `count` times, `turn` times in a row and then the next one, so that what else the machine
+    does hits all of them. A contender is (enter, call, leave): only call is timed. Gives a list of seconds for each."""
     samples = [[] for _ in contenders]
     while any(len(taken) < count for taken in samples):
         for taken, (enter, call, leave) in zip(samples, contenders):

@@ -173,7 +173,7 @@ def main():
     show(rows)
     for target in targets:
         print(measure.describe(target))
-    print(f"{before['cpus']} cores, load {before['load']} before the start: above half a core trust only the ratios.")
+    print(f"{before['cpus']} cores, load {before['load']} before the start. Much above 0.5 even the ratios vary.")
     if options.json:
         measure.save(options.json, "round_trip", rows, targets, before)
 
