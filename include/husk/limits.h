@@ -84,6 +84,8 @@ enum {
     MAX_WALKED_FILES = 200000,   /* looked at after one execution */
     MAX_WALKED_DEPTH = 64,       /* folders in folders; as many descriptors */
     MAX_WAITING_FOLDERS = 16384, /* found, not yet looked into: some hundred bytes each */
+    UNWATCHED_FILES = 1000,      /* always looked at; a tree that has more gets watches */
+    MAX_WATCHED_FOLDERS = 8192,  /* by each shim; two events for each fit into an inotify queue */
     WALK_MS = 250,               /* for all of it: nothing else happens in the shim meanwhile */
 
     /* What a kernel may send, per message */

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "husk/limits.h"
+#include "shim/tree_watch.h"
 
 enum {
     LISTING_BYTES = 64 * KIB,
@@ -71,7 +72,8 @@ static int64_t floor_of(const struct moment *since)
 /* A folder that waits for its turn; its parent is open until then. */
 struct folder {
     struct folder *next;
-    unsigned depth; /* 1: in the working directory */
+    struct watched_folder *watched; /* NULL: it is not; all below it is looked at */
+    unsigned depth;                 /* 1: in the working directory */
     char name[];
 };
 
@@ -85,7 +87,10 @@ struct walk {
     size_t ends[MAX_WALKED_DEPTH + 1]; /* length of the path of each */
     unsigned depth;
     char path[MAX_FILE_PATH_BYTES + 1];
-    bool over; /* a bound was reached */
+    bool over;                      /* a bound was reached */
+    struct tree_watch *watch;       /* NULL: look at everything */
+    struct watched_folder *watched; /* the folder we are in; NULL: not watched */
+    struct folder_reading reading;  /* the same */
     struct changed_files *found;
     char listing[LISTING_BYTES] __attribute__((aligned(8)));
 };
@@ -134,16 +139,19 @@ static int look_at_file(struct walk *walk, const char *name)
     struct statx status;
     if (statx(walk->open[walk->depth], name,
               AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-              STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME, &status) < 0)
+              STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_BTIME | STATX_NLINK | STATX_INO,
+              &status) < 0)
         return 0; /* it is gone */
     struct timespec change = {.tv_sec = status.stx_ctime.tv_sec,
                               .tv_nsec = status.stx_ctime.tv_nsec};
+    walk->reading.links += linked_file(status.stx_ino, status.stx_nlink, nanoseconds(change));
     if (nanoseconds(change) < walk->floor || !S_ISREG(status.stx_mode))
         return 0;
+    walk->reading.changed = true;
     return report(walk, name, &status);
 }
 
-static int remember_folder(struct walk *walk, const char *name)
+static int remember_folder(struct walk *walk, const char *name, struct watched_folder *watched)
 {
     if (walk->depth == MAX_WALKED_DEPTH || walk->waiting_count == MAX_WAITING_FOLDERS) {
         walk->found->incomplete = true;
@@ -153,12 +161,25 @@ static int remember_folder(struct walk *walk, const char *name)
     struct folder *folder = malloc(sizeof *folder + size);
     if (!folder)
         return -ENOMEM;
+    folder->watched = watched;
     folder->depth = walk->depth + 1;
     memcpy(folder->name, name, size);
     folder->next = walk->waiting;
     walk->waiting = folder;
     walk->waiting_count++;
     return 0;
+}
+
+static int look_at_folder(struct walk *walk, const struct dirent64 *entry)
+{
+    struct watched_folder *watched = NULL;
+    if (walk->watched) {
+        int r = tree_watch_found(walk->watch, walk->watched, entry->d_name, entry->d_ino, &watched);
+        if (r == 0)
+            return 0; /* nothing happened in it */
+        walk->reading.complete &= r > 0;
+    }
+    return remember_folder(walk, entry->d_name, watched);
 }
 
 static int look_at(struct walk *walk, const struct dirent64 *entry)
@@ -174,11 +195,11 @@ static int look_at(struct walk *walk, const struct dirent64 *entry)
     }
     if (entry->d_type == DT_REG)
         return look_at_file(walk, name);
-    return entry->d_type == DT_DIR ? remember_folder(walk, name) : 0;
+    return entry->d_type == DT_DIR ? look_at_folder(walk, entry) : 0;
 }
 
 /* Everything in the folder we are in. */
-static int list(struct walk *walk)
+static int list_all(struct walk *walk)
 {
     for (;;) {
         ssize_t length = getdents64(walk->open[walk->depth], walk->listing, sizeof walk->listing);
@@ -195,6 +216,38 @@ static int list(struct walk *walk)
         if (length == 0 || walk->over)
             return 0;
     }
+}
+
+/* The same, and tell the watch what it needs to know. Whatever makes the answer incomplete shall do so again. */
+static int list_watched(struct walk *walk)
+{
+    bool incomplete = walk->found->incomplete;
+    size_t looked_at = walk->looked_at;
+    walk->found->incomplete = false;
+    walk->reading = (struct folder_reading){.complete = true};
+    if (walk->watched)
+        tree_watch_set(walk->watch, walk->watched, walk->open[walk->depth]);
+    int r = list_all(walk);
+    walk->reading.complete &= r >= 0 && !walk->over && !walk->found->incomplete;
+    walk->reading.entries = walk->looked_at - looked_at;
+    tree_watch_settle(walk->watch, walk->watched, &walk->reading);
+    walk->found->incomplete |= incomplete;
+    return r;
+}
+
+/* What there is to be seen in the folder that was just opened. `watched` is what it was remembered as. */
+static int look_into(struct walk *walk, struct watched_folder *watched)
+{
+    int r = 0;
+    if (watched && !watched_folder_is(watched, walk->open[walk->depth]))
+        watched = NULL;
+    walk->watched = watched;
+    if (!watched || watched_folder_due(watched))
+        return walk->watch ? list_watched(walk) : list_all(walk);
+    for (struct watched_folder *child = NULL;
+         r >= 0 && (child = watched_folder_next(watched, child));)
+        r = remember_folder(walk, watched_folder_name(child), child);
+    return r;
 }
 
 static int open_folder(int parent, const char *name)
@@ -229,7 +282,7 @@ static int visit(struct walk *walk, struct folder *folder)
     walk->open[walk->depth] = fd;
     walk->path[end] = '/';
     walk->ends[walk->depth] = end + 1;
-    int r = list(walk);
+    int r = look_into(walk, own->watched);
     if (r < 0 && r != -ENOMEM) {
         walk->found->incomplete = true;
         r = 0;
@@ -252,13 +305,13 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct changed_file *)a)->path, ((const struct changed_file *)b)->path);
 }
 
-static int walk_from(struct walk *walk, int home_fd)
+static int walk_from(struct walk *walk, int home_fd, struct watched_folder *watched)
 {
     /* A descriptor of our own: the position in the directory belongs to it. */
     walk->open[0] = open_folder(home_fd, ".");
     if (walk->open[0] < 0)
         return walk->open[0];
-    int r = list(walk);
+    int r = look_into(walk, watched);
     while (r >= 0 && !walk->over && walk->waiting)
         r = visit(walk, next_folder(walk));
     leave_folders(walk, 0);
@@ -268,7 +321,23 @@ static int walk_from(struct walk *walk, int home_fd)
     return r;
 }
 
-int changed_files_find(int home_fd, const struct moment *since, struct changed_files *ret)
+/* All of it without watches; else what may have changed, and then all of it if that showed that more may have. */
+static int walk_watched(struct walk *walk, int home_fd, struct tree_watch *watch)
+{
+    struct watched_folder *home = tree_watch_begin(watch, home_fd);
+    walk->watch = home ? watch : NULL;
+    int r = walk_from(walk, home_fd, home);
+    if (r >= 0 && !walk->over && tree_watch_wants_all(watch)) {
+        changed_files_free(walk->found);
+        walk->looked_at = 0;
+        r = walk_from(walk, home_fd, home);
+    }
+    tree_watch_end(watch, walk->looked_at, walk->over);
+    return r;
+}
+
+int changed_files_find(int home_fd, struct tree_watch *watch, const struct moment *since,
+                       struct changed_files *ret)
 {
     struct changed_files found = {0};
     struct walk *walk = malloc(sizeof *walk);
@@ -278,7 +347,7 @@ int changed_files_find(int home_fd, const struct moment *since, struct changed_f
     walk->found = &found;
     walk->floor = floor_of(since);
     walk->deadline_ms = now_ms() + WALK_MS;
-    int r = walk_from(walk, home_fd);
+    int r = watch ? walk_watched(walk, home_fd, watch) : walk_from(walk, home_fd, NULL);
     free(walk);
     if (r < 0) {
         changed_files_free(&found);

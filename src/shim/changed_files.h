@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <time.h>
 
+struct tree_watch;
+
 /* A moment to compare with. */
 struct moment {
     struct timespec stamp; /* what the kernel would write into a file that changes now */
@@ -43,7 +45,9 @@ struct changed_files {
     bool incomplete; /* there may be more */
 };
 
-/* What was created or changed since that moment. `home_fd` is borrowed. 0 with *ret to be given to changed_files_free(),
+/* What was created or changed since that moment. `home_fd` is borrowed, `watch` too; without one (NULL) everything is looked
+ * at. 0 with *ret to be given to changed_files_free(),
  * -ENOMEM, or -errno when the directory itself cannot be read. Takes at most WALK_MS (and one system call). */
-int changed_files_find(int home_fd, const struct moment *since, struct changed_files *ret);
+int changed_files_find(int home_fd, struct tree_watch *watch, const struct moment *since,
+                       struct changed_files *ret);
 void changed_files_free(struct changed_files *changed); /* zeroed is fine */

@@ -162,7 +162,7 @@ struct verdict execution_progress(const struct execution *execution)
                             .duration_ms = running_for(execution)};
 }
 
-void execution_collect_files(struct execution *execution, int home_fd,
+void execution_collect_files(struct execution *execution, int home_fd, struct tree_watch *watch,
                              const struct file_links *links)
 {
     struct changed_files changed = {0};
@@ -170,7 +170,7 @@ void execution_collect_files(struct execution *execution, int home_fd,
     if (!execution->number)
         return; /* it never ran */
     execution->files_truncated =
-        changed_files_find(home_fd, &execution->began, &changed) < 0 || changed.incomplete;
+        changed_files_find(home_fd, watch, &execution->began, &changed) < 0 || changed.incomplete;
     for (size_t i = 0; i < changed.count; i++)
         (void)json_array_append_new(execution->files, file_links_entry(links, &changed.files[i]));
     changed_files_free(&changed);

@@ -89,7 +89,7 @@ struct verdict execution_judge(struct execution *execution, enum ending ending, 
 struct verdict execution_progress(const struct execution *execution);
 
 /* See which files it created or changed: when it is over, and before anything else runs. */
-void execution_collect_files(struct execution *execution, int home_fd,
+void execution_collect_files(struct execution *execution, int home_fd, struct tree_watch *watch,
                              const struct file_links *links);
 /* Append struct shim_result_head and the JSON text of the answer. If that does not fit, or memory is out, the output is left
  * out instead. */

@@ -13,6 +13,7 @@
 #include "shim/execution.h"
 #include "shim/kept_results.h"
 #include "shim/oom.h"
+#include "shim/tree_watch.h"
 
 enum {
     REPLY_GRACE_MILLISECONDS = 2000,
@@ -41,6 +42,7 @@ struct executor {
     struct execution **last;
     size_t queued;
     struct kept_results *kept; /* of detached ones */
+    struct tree_watch *watch;  /* of the sandbox's files */
     struct timer *stop_timer;
     bool signalled;       /* the second means was used */
     bool holding;         /* the kernel's output */
@@ -107,7 +109,8 @@ static void finish(struct executor *executor, enum ending ending, const char *de
 {
     struct execution *execution = TAKE_POINTER(executor->running);
     timer_disarm(executor->stop_timer);
-    execution_collect_files(execution, executor->setup.home_fd, executor->setup.links);
+    execution_collect_files(execution, executor->setup.home_fd, executor->watch,
+                            executor->setup.links);
     if (outputs_execution_count(execution->outputs) >= 0)
         executor->count = outputs_execution_count(execution->outputs);
     set_phase(executor, executor->interrupt ? PHASE_SETTLING : PHASE_NOTHING);
@@ -415,6 +418,8 @@ struct executor *executor_new(const struct executor_setup *setup)
     *executor = (struct executor){.setup = *setup};
     executor->last = &executor->first;
     executor->kept = kept_results_new();
+    executor->watch = tree_watch_new((struct tree_watch_bounds){
+        .least_entries = UNWATCHED_FILES, .most_folders = MAX_WATCHED_FOLDERS});
     executor->phase_timer = timer_add(setup->loop, phase_expired, executor);
     executor->stop_timer = timer_add(setup->loop, stop_expired, executor);
     return executor;
@@ -428,6 +433,7 @@ struct executor *executor_free(struct executor *executor)
     while (executor->first)
         execution_free(pop(executor));
     kept_results_free(executor->kept);
+    tree_watch_free(executor->watch);
     timer_remove(executor->phase_timer);
     timer_remove(executor->stop_timer);
     free(executor);

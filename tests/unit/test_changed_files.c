@@ -66,7 +66,7 @@ static void find(struct fixture *fixture, const struct moment *since)
 {
     changed_files_free(&fixture->found);
     int before = open_descriptors();
-    assert_int_equal(changed_files_find(fixture->home, since, &fixture->found), 0);
+    assert_int_equal(changed_files_find(fixture->home, NULL, since, &fixture->found), 0);
     assert_int_equal(open_descriptors(), before);
     for (size_t i = 1; i < fixture->found.count; i++)
         assert_true(strcmp(fixture->found.files[i - 1].path, fixture->found.files[i].path) < 0);
@@ -284,10 +284,10 @@ static void walk_unreadable(void *user)
     child_check(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
     int file = openat(fixture->home, "seen", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     child_check(file >= 0 && mkdirat(fixture->home, "shut", 0) == 0);
-    child_check(changed_files_find(fixture->home, &since, &fixture->found) == 0);
+    child_check(changed_files_find(fixture->home, NULL, &since, &fixture->found) == 0);
     child_check(fixture->found.count == 1 && fixture->found.incomplete);
     child_check(fchmodat(fixture->home, ".", 0, 0) == 0);
-    child_check(changed_files_find(fixture->home, &since, &fixture->found) == -EACCES);
+    child_check(changed_files_find(fixture->home, NULL, &since, &fixture->found) == -EACCES);
 }
 
 static void test_unreadable(void **state)
@@ -324,7 +324,7 @@ static void test_not_a_directory(void **state)
     struct moment since = moment_now();
     write_file(fixture, "file", "", 0);
     int fd = openat(fixture->home, "file", O_RDONLY | O_CLOEXEC);
-    assert_int_equal(changed_files_find(fd, &since, &fixture->found), -ENOTDIR);
+    assert_int_equal(changed_files_find(fd, NULL, &since, &fixture->found), -ENOTDIR);
     close(fd);
 }
 
