@@ -51,10 +51,11 @@ struct tree_watch {
     struct watched_folder **by_watch;
     struct activity activity; /* all folders, those where something happened last first */
     size_t folders;
-    size_t entries; /* in all of them */
-    uint64_t walk;  /* number */
-    bool all_due;   /* in this walk every folder is read */
-    bool links_changed;
+    size_t entries;     /* in all of them */
+    uint64_t walk;      /* number */
+    bool all_due;       /* in this walk every folder is read */
+    bool links_changed; /* files with several names are not as they were */
+    bool loose_links;   /* there are some where nothing is remembered, now or in the last walk */
 };
 
 /* --- the folders ------------------------------------------------------------------------------ */
@@ -129,6 +130,7 @@ static void remove_folder(struct tree_watch *watch, struct watched_folder *folde
         remove_folder(watch, child);
     }
     remove_watch(watch, folder);
+    watch->links_changed |= folder->links != 0; /* one of their names less */
     struct watched_folder **link = inode_bucket(watch, folder->inode);
     while (*link != folder)
         link = &(*link)->same_inode_bucket;
@@ -260,7 +262,7 @@ static void plan(struct tree_watch *watch)
     TAILQ_FOREACH(folder, &watch->activity, activity)
     {
         entries += folder->entries + 1;
-        folder->due = folder->watch < 0 || folder->links || entries <= watch->bounds.least_entries;
+        folder->due = folder->watch < 0 || entries <= watch->bounds.least_entries;
         folder->on_the_way = false;
         watch->all_due &= folder->due;
     }
@@ -275,7 +277,8 @@ static void plan(struct tree_watch *watch)
 struct watched_folder *tree_watch_begin(struct tree_watch *watch, int home_fd)
 {
     watch->walk++;
-    watch->links_changed = false;
+    watch->links_changed = watch->loose_links;
+    watch->loose_links = false;
     if (watch->fd < 0) {
         if (!watch->wanted)
             return NULL;
@@ -376,7 +379,7 @@ void tree_watch_settle(struct tree_watch *watch, struct watched_folder *folder,
                        const struct folder_reading *reading)
 {
     if (!folder) {
-        watch->links_changed |= reading->links != 0;
+        watch->loose_links |= reading->links != 0;
         return;
     }
     if (reading->complete)
@@ -393,7 +396,7 @@ void tree_watch_settle(struct tree_watch *watch, struct watched_folder *folder,
 
 bool tree_watch_wants_all(struct tree_watch *watch)
 {
-    if (watch->fd < 0 || !watch->links_changed || watch->all_due)
+    if (watch->fd < 0 || watch->all_due || !(watch->links_changed || watch->loose_links))
         return false;
     doubt_all(watch);
     plan(watch);

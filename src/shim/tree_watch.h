@@ -21,8 +21,8 @@
  *   forgotten with all below it, and what is there is new. Folders are visited from the top, by descriptors, so no path
  *   is ever taken from memory. Whoever still holds the watch of a folder that has moved loses it then; until that
  *   happens the folder under its new name stays unwatched (IN_MASK_CREATE).
- * - Hard links: the event goes to the folder of the name that was used, the stamp to all names. So a folder that holds files
- *   with several names is always read, and when one of those is not as it was, all folders are.
+ * - Hard links: the event goes to the folder of the name that was used, the stamp to all names. So when a folder is read, and
+ *   its files with several names are not the same, with the same stamps, as when it was read before, all folders are read.
  *
  * What fires no watch, although the kernel stamps the file: the first write to a page of a mapping, io_submit(), chattr, and a
  * descriptor whose own name is gone while the file lives on under another one. So the folders in which something happened
