@@ -254,15 +254,18 @@ static bool activate(struct tree_watch *watch, int home_fd)
 
 /* --- a walk ----------------------------------------------------------------------------------- */
 
+/* Folders without a watch; and of the others those where something happened last, until there is enough. */
 static void plan(struct tree_watch *watch)
 {
     struct watched_folder *folder;
-    size_t entries = 0;
+    size_t room = watch->bounds.least_entries;
     watch->all_due = true;
     TAILQ_FOREACH(folder, &watch->activity, activity)
     {
-        entries += folder->entries + 1;
-        folder->due = folder->watch < 0 || entries <= watch->bounds.least_entries;
+        bool recent = folder->entries < room;
+        if (recent)
+            room -= folder->entries + 1;
+        folder->due = folder->watch < 0 || recent;
         folder->on_the_way = false;
         watch->all_due &= folder->due;
     }

@@ -24,10 +24,15 @@
  * - Hard links: the event goes to the folder of the name that was used, the stamp to all names. So when a folder is read, and
  *   its files with several names are not the same, with the same stamps, as when it was read before, all folders are read.
  *
- * What fires no watch, although the kernel stamps the file: the first write to a page of a mapping, io_submit(), chattr, and a
- * descriptor whose own name is gone while the file lives on under another one. So the folders in which something happened
- * last, as many as hold `least_entries` together, are always read too: what is missed is such a change in a folder where
- * nothing else happened for long. (To watch for opening would show those as well, but reading a folder opens it.)
+ * What fires no watch, or not the right one, although the kernel stamps the file: the first write to a page of a mapping,
+ * io_submit(), chattr, a hard link that was made, used and removed within one execution, and a descriptor whose own name is gone
+ * while the file lives on under another one. So the folders in which something happened last, as many as hold
+ * `least_entries` together, are always read too: what is missed is such a change in a folder where nothing else happened
+ * for long. (To watch for opening would show some of those as well, but reading a folder opens it.)
+ *
+ * Memory: some 120 bytes and the name for each folder here, about as much in the kernel. Setting a watch takes 5 µs, so the first
+ * walk with watches hardly takes longer than one without. A walk that ends at a bound goes on where it stopped after the
+ * next execution: a tree of 250,000 files, too large for one walk, is known after the fifth, and then takes 1 ms.
  *
  * Owned by the loop thread. Working directory of the process: moved, and left at "/"; a folder must not stay in use. */
 #pragma once
