@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    RECONNECT_MILLISECONDS = 10, /* the kernel binds some time after we connect */
+    RECONNECT_MILLISECONDS = 2, /* the kernel binds some time after we connect */
     SEND_QUEUE = 64,
 };
 
