@@ -83,9 +83,14 @@ int frame_flush(struct frame_stream *stream)
     return 0;
 }
 
+size_t frame_backlog(const struct frame_stream *stream)
+{
+    return stream->out.length - stream->sent;
+}
+
 bool frame_wants_write(const struct frame_stream *stream)
 {
-    return stream->out.length > stream->sent;
+    return frame_backlog(stream) > 0;
 }
 
 static void drop_delivered(struct frame_stream *stream)

@@ -49,6 +49,7 @@ int frame_send(struct frame_stream *stream, uint16_t type, uint64_t tag, const v
 /* Send what waits; call when the socket is writable. 0 or -errno. */
 int frame_flush(struct frame_stream *stream);
 bool frame_wants_write(const struct frame_stream *stream);
+size_t frame_backlog(const struct frame_stream *stream); /* bytes that wait to be sent */
 
 /* Read what is there; call when the socket is readable, then take frames with frame_next() until it
  * returns 0. 0, -EAGAIN, -EPIPE at the end, -errno. */

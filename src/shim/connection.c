@@ -12,8 +12,10 @@
 #include "husk/limits.h"
 
 enum {
-    /* The largest answer and a few small ones behind it. */
-    SEND_LIMIT = MAX_ANSWER_BYTES + 1 * MIB,
+    /* When more than this waits for huskd to read it, its next requests wait, too: each may be answered by much. */
+    BACKLOG = 1 * MIB,
+    /* That, the answer to one request, and the result of an execution, which comes when it comes. */
+    SEND_LIMIT = BACKLOG + 2 * MAX_ANSWER_BYTES,
 };
 
 struct connection {
@@ -23,6 +25,7 @@ struct connection {
     struct source *source; /* NULL: huskd is not there */
     struct frame_stream stream;
     uint64_t serial; /* of the newest connection */
+    bool paused;     /* requests wait until huskd has read what it asked for before */
     connection_callback callback;
     void *user;
 };
@@ -31,13 +34,15 @@ static void drop(struct connection *connection)
 {
     connection->source = source_remove(connection->source);
     frame_stream_close(&connection->stream);
+    connection->paused = false;
 }
 
 /* Wait for room in the socket only while something waits for it. */
 static void watch(struct connection *connection)
 {
-    bool waiting = frame_wants_write(&connection->stream);
-    (void)source_set_events(connection->source, waiting ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    bool waiting = connection->paused || frame_wants_write(&connection->stream);
+    uint32_t events = connection->paused ? 0 : EPOLLIN;
+    (void)source_set_events(connection->source, waiting ? events | EPOLLOUT : events);
 }
 
 /* The callback may drop or replace the connection. */
@@ -45,6 +50,9 @@ static void take_frames(struct connection *connection)
 {
     uint64_t serial = connection->serial;
     for (;;) {
+        connection->paused = frame_backlog(&connection->stream) > BACKLOG;
+        if (connection->paused)
+            return;
         struct frame_header header;
         const char *payload;
         struct failure why;
@@ -66,8 +74,13 @@ static void ready(struct source *source _unused_, uint32_t events, void *user)
 {
     struct connection *connection = user;
     if (events & EPOLLOUT) {
+        uint64_t serial = connection->serial;
         if (frame_flush(&connection->stream) < 0)
             return drop(connection);
+        if (connection->paused)
+            take_frames(connection);
+        if (!connection->source || connection->serial != serial)
+            return;
         watch(connection);
     }
     if (events & ~(uint32_t)EPOLLOUT) {

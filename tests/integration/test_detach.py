@@ -53,6 +53,17 @@ def test_output_so_far(sandbox):
     assert result(sandbox, waiting)["stdout"] == "second\n"
 
 
+def test_many_fetch_a_large_result(sandbox):
+    """All at the same time: the shim holds one or two of such answers, and the others wait for huskd to read those."""
+    execution = detach(sandbox, "display({'text/plain': 'x' * 11_000_000, 'text/html': 'y' * 11_000_000}, raw=True)")
+    assert result(sandbox, execution)["status"] == "ok"
+    asked = [later(sandbox.service.get, f"{sandbox.path}/executions/{execution}") for _ in range(10)]
+    meanwhile = later(sandbox.execute, "print('meanwhile')")
+    for answer in asked:
+        assert (answer.result().status_code, len(answer.result().content) > 22_000_000) == (200, True)
+    assert meanwhile.result()["stdout"] == "meanwhile\n"
+
+
 def test_caller_need_not_stay(sandbox):
     """The connection of the request is closed long before the end, and the code runs on."""
     execution = detach(sandbox, "import time; time.sleep(1); print('ran to its end')")
