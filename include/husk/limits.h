@@ -68,6 +68,7 @@ enum {
     MAX_KEPT_BYTES = 64 * MIB,        /* of those; the newest is kept in any case */
     MAX_EVENT_STREAMS = 33,           /* in a shim: one runs, 16 wait, 16 may be read to the end */
     STREAM_PENDING_BYTES = 1 * MIB,   /* events that wait for a reader, give or take one event */
+    MAX_PENDING_BYTES = 64 * MIB,     /* the same for all streams of a shim together */
     STREAM_WINDOW_BYTES = 256 * KIB,  /* of them, how much huskd holds for its client */
     STREAM_CHUNK_BYTES = 64 * KIB,    /* and how much comes in one message */
     STREAM_STALL_MILLISECONDS = 2000, /* a reader that takes nothing for so long misses events */

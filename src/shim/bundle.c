@@ -37,6 +37,12 @@ static json_t *entry_data(const char *type, json_t *value)
     return json_stringn(joined.data ? joined.data : "", joined.length);
 }
 
+/* Can the text of this value have so few bytes? Spares the writing of a long one that then does not fit. */
+static bool may_fit(const json_t *value, size_t room)
+{
+    return json_string_length(value) < room;
+}
+
 /* A new reference; NULL if `value` is nothing that can be shown, or memory is out. */
 static json_t *entry_object(const struct display *display, const char *type, json_t *value)
 {
@@ -71,7 +77,8 @@ size_t bundle_render(const struct display *display, const struct bundle_limits *
         size_t before = out->length, room = limits->bytes - (before - start);
         out->limit = before + (room < MAX_RESULT_BYTES ? room : MAX_RESULT_BYTES);
         json_auto_t *object = NULL;
-        if (*type && strlen(type) <= MAX_MIME_TYPE_LENGTH && count < limits->entries && room > 0)
+        if (*type && strlen(type) <= MAX_MIME_TYPE_LENGTH && count < limits->entries &&
+            may_fit(value, out->limit - before))
             object = entry_object(display, type, value);
         if (object && (count == 0 || buffer_append(out, ",", 1) == 0) &&
             json_text_append(object, flags, out) == 0) {

@@ -163,11 +163,23 @@ static void tell_dropped(struct event_stream *stream)
     stream->dropped_bytes = 0;
 }
 
-/* Once something was dropped, so is the rest until half of the room is free: one gap, and not one event here and one there. */
-static bool has_room(const struct event_stream *stream)
+/* How much more may wait in all streams together. */
+static size_t room_in_all(const struct event_streams *streams)
+{
+    size_t bytes = 0;
+    for (const struct event_stream *stream = streams->first; stream; stream = stream->next)
+        bytes += waiting(stream);
+    return bytes < MAX_PENDING_BYTES ? MAX_PENDING_BYTES - bytes : 0;
+}
+
+/* Once something was dropped, so is the rest until half of the room is free: one gap, and not one event here and one there.
+ * Before that the owner holds the output of a full stream; but one message can make many events, and there may be many
+ * streams that are read to their end. */
+static bool has_room(const struct event_stream *stream, size_t length)
 {
     size_t limit = stream->dropped_events ? STREAM_PENDING_BYTES / 2 : STREAM_PENDING_BYTES;
-    return !may_drop(stream) || waiting(stream) <= limit;
+    return (!may_drop(stream) || waiting(stream) <= limit) &&
+           length <= room_in_all(stream->streams);
 }
 
 static void put_text(struct event_stream *stream, const char *name, const char *members,
@@ -175,7 +187,7 @@ static void put_text(struct event_stream *stream, const char *name, const char *
 {
     if (stream->discarded)
         return;
-    if (has_room(stream)) {
+    if (has_room(stream, length)) {
         tell_dropped(stream);
         if (append_event(stream, name, members, length) < 0)
             drop_event(stream, length);
@@ -255,14 +267,16 @@ static void send_text(struct recorder *recorder, enum text_stream stream, const 
 static void send_display(struct recorder *recorder, const struct display *display)
 {
     struct event_stream *stream = own(recorder);
+    size_t room = room_in_all(stream->streams);
+    bool short_of_room = room < MAX_RESULTS_BYTES;
     struct bundle_limits limits = {
-        .bytes = MAX_RESULTS_BYTES, .entries = MAX_RESULTS, .ascii = true};
+        .bytes = short_of_room ? room : MAX_RESULTS_BYTES, .entries = MAX_RESULTS, .ascii = true};
     _cleanup_buffer_ struct buffer members = {0};
     int r = buffer_printf(&members, "\"output\":%zu,\"results\":[", display->number);
-    (void)bundle_render(display, &limits, &members, &stream->cut);
+    size_t count = bundle_render(display, &limits, &members, &stream->cut);
     if (r == 0)
         r = buffer_append_text(&members, "]");
-    if (r < 0)
+    if (r < 0 || (count == 0 && short_of_room))
         return drop_event(stream, members.length);
     put_text(stream, display->replaces ? "update" : "result", members.data, members.length);
 }

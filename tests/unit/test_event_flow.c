@@ -230,6 +230,40 @@ static void one_large_event(void **state)
     free(text);
 }
 
+/* Nobody holds the kernel's output in the middle of a message that updates much: there is a bound for that, too. */
+static void many_large_events(void **state)
+{
+    struct shim_side *side = *state;
+    struct event_stream *other = open_stream(side, 2, STREAM_SSE);
+    struct event_stream *stream = open_stream(side, 1, STREAM_SSE);
+    struct recorder *recorder = event_stream_recorder(stream);
+    char *text = malloc(10 * MIB + 1);
+    assert_non_null(text);
+    memset(text, 'z', 10 * MIB);
+    text[10 * MIB] = '\0';
+    json_t *content = json_pack("{s:{s:s}}", "data", "text/plain", text);
+    for (size_t i = 0; i < MAX_RESULTS; i++)
+        recorder->type->display(recorder, &(struct display){.number = i, .content = content});
+    put(other, 0, 1); /* what is small still fits */
+    assert_true(is_cut(stream));
+    assert_false(is_cut(other));
+    finish_stream(stream, 1);
+    finish_stream(other, 2);
+    side->eager = true;
+    reader_credit(side, 1, (uint32_t)side->heard[1].in_flight);
+    read_to_end(side, 1);
+    assert_in_range(side->heard[1].bytes.length, MAX_PENDING_BYTES - 20 * MIB, MAX_PENDING_BYTES);
+    json_t *events = events_heard(&side->heard[1], STREAM_SSE);
+    size_t count = json_array_size(events);
+    const json_t *dropped = json_array_get(events, count - 2);
+    assert_string_equal(event_name(events, count - 2), "dropped");
+    assert_int_equal(json_integer_value(json_object_get(dropped, "events")),
+                     MAX_RESULTS - (count - 2));
+    json_decref(events);
+    json_decref(content);
+    free(text);
+}
+
 /* --- full ----------------------------------------------------------------------------------- */
 
 static void full_and_no_longer(void **state)
@@ -437,6 +471,7 @@ int main(void)
         TEST(nothing_is_lost_by_a_reader),
         TEST(small_events_and_odd_credit),
         TEST(one_large_event),
+        TEST(many_large_events),
         TEST(full_and_no_longer),
         TEST(hurry),
         TEST(one_gap),
