@@ -56,6 +56,7 @@ struct execution {
     uint64_t oom_kills;  /* when it began */
     bool replied;
     bool idle;
+    bool overdue;        /* its time ran out after the reply */
     bool state_was_lost; /* before it began, and nobody was told yet */
     enum stop_reason stop;
     struct input input;

@@ -195,8 +195,9 @@ static void stop(struct executor *executor, enum stop_reason reason)
     if (execution->stream)
         event_stream_hurry(execution->stream);
     if (execution->replied) {
-        /* The code has ended. Only output can still be on its way, and not for ever. */
-        if (executor->phase == PHASE_AWAITING_IDLE && reason == STOP_TIMEOUT && !held)
+        /* The code has ended. Only output can still be on its way, and not for ever: what was held has a last second. */
+        execution->overdue |= reason == STOP_TIMEOUT;
+        if (executor->phase == PHASE_AWAITING_IDLE && execution->overdue && !held)
             begin_probing(executor);
         return;
     }
@@ -313,6 +314,8 @@ static void take_own(struct executor *executor, enum channel channel, const stru
         outputs_reply(execution->outputs, message->content);
         review(executor);
     } else if (channel == CHANNEL_IOPUB && says_idle(message)) {
+        if (execution->idle)
+            return; /* who says it again and again does not get more time for the reply */
         execution->idle = true;
         review(executor);
     } else if (channel == CHANNEL_STDIN && strcmp(message->type, "input_request") == 0) {
@@ -320,7 +323,7 @@ static void take_own(struct executor *executor, enum channel channel, const stru
     } else if (channel == CHANNEL_IOPUB && strcmp(message->type, "husk_input") == 0) {
         input_note(&execution->input, executor->setup.kernel, execution->stream);
     } else if (channel == CHANNEL_IOPUB) {
-        if (executor->phase == PHASE_AWAITING_IDLE)
+        if (executor->phase == PHASE_AWAITING_IDLE && !execution->overdue)
             set_phase(executor, PHASE_AWAITING_IDLE); /* not silent yet */
         outputs_add(execution->outputs, message->type, message->content);
     }

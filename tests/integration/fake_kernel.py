@@ -13,6 +13,8 @@ Then the rest of the code is not run. WHAT is one of
     replay              "once" on stdout, the same message three times
     reply_without_idle  "output", a reply, no idle
     idle_without_reply  "output", idle, no reply
+    idle_again_and_again  "output", then idle three times a second, for NUMBER (10) seconds; no reply
+    output_without_end  a reply, no idle, and output that never ends; nothing else is answered any more
     no_answer_at_all    nothing but busy; an interrupt_request is answered, and changes nothing
     ignore_interrupt    as before, and no answer to interrupt_request, and SIGINT does nothing
     hang                runs until it is interrupted, then ends with KeyboardInterrupt
@@ -279,6 +281,18 @@ class FakeKernel:
     def fake_idle_without_reply(self, request):
         self.stdout(request, "output")
         self.status(request, "idle")
+
+    def fake_idle_again_and_again(self, request, seconds=10):
+        self.stdout(request, "output")
+        for _ in range(3 * seconds):
+            self.status(request, "idle")
+            time.sleep(0.33)
+
+    def fake_output_without_end(self, request):
+        self.execute_reply(request)
+        while True:
+            self.stdout(request, "x" * 65536)
+            time.sleep(0.001)
 
     def fake_no_answer_at_all(self, request):
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,8 +1,10 @@
 """A kernel that breaks the protocol on purpose (fake_kernel.py, in the place of the image's kernel). Whatever it does,
 the caller gets a sane answer in bounded time, shim and huskd stay small, and the next execution works."""
 
+import json
 import os
 import shutil
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -141,6 +143,27 @@ def test_idle_without_reply(enduring):
     assert answer["status"] in ("ok", "error") and answer["stdout"] == "output"
     assert answer["duration_ms"] < 15_000
     assert enduring.value("kept") == "yes"
+
+
+def test_idle_again_and_again(enduring):
+    """Whoever says so does not get more time by that than who says it once."""
+    answer = fake(enduring, "idle_again_and_again")
+    assert (answer["error"], answer["stdout"]) == ("NoReply", "output")
+    assert answer["duration_ms"] < 8_000
+    assert enduring.value("kept") == "yes"
+
+
+def test_output_without_end(faking, fresh):
+    """The code has ended, its output has not, and nobody reads it: that is over when the time is."""
+    body = json.dumps({"code": "# fake: output_without_end", "timeout": 1})
+    with socket.create_connection(("127.0.0.1", faking.port)) as client:
+        client.sendall(
+            f"POST {fresh.path}/execute HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        host.until(lambda: fresh.info()["state"] == "busy", 10, "it to run")
+        host.until(lambda: fresh.info()["state"] == "ready", 20, "it to end")
+    assert fresh.execute("print('next')")["stdout"] == "next\n"
 
 
 def test_huge_frame(enduring):
