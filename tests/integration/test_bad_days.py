@@ -139,6 +139,15 @@ def test_executions_run_in_order(sandbox):
     assert first.result(10)["status"] == second.result(10)["status"] == "ok"
 
 
+def test_never_run(sandbox):
+    """The answer has all that every answer has."""
+    running = later(sandbox.execute, "import time; time.sleep(2)")
+    sandbox.until_state("busy")
+    answer = sandbox.execute("1", timeout=0.2)
+    assert (answer["status"], answer["duration_ms"], answer["files"]) == ("timeout", 0, [])
+    assert set(answer) == set(running.result(20))
+
+
 def test_queue_is_bounded(sandbox):
     running = later(sandbox.execute, "import time; time.sleep(60)")
     sandbox.until_state("busy")
