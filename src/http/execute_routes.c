@@ -34,6 +34,8 @@ static void call(struct request *request, enum shim_type type, struct shim_reque
         request_wait(request, cancel_call);
         return;
     }
+    if (request->stream)
+        stream_free(TAKE_POINTER(request->stream));
     problem_set(&problem, PROBLEM_QUEUE_FULL,
                 "Too much is waiting for this sandbox already. Try again in a moment.");
     answer_problem(request, &problem);

@@ -148,6 +148,28 @@ def test_never_run(sandbox):
     assert set(answer) == set(running.result(20))
 
 
+def test_shim_that_takes_nothing(sandbox):
+    """What does not fit into the queue to it is refused, streams too; the rest runs when it goes on."""
+    shim = sandbox.shim()
+    code = "print('ran')\n#" + "\1" * 4_000_000  # six times as long on its way
+    os.kill(shim.pid, signal.SIGSTOP)
+    try:
+        streams = [later(sandbox.stream, code) for _ in range(6)]
+        host.until(lambda: any(stream.done() for stream in streams), 60, "one to be refused")
+    finally:
+        os.kill(shim.pid, signal.SIGCONT)
+    answers = [stream.result(60) for stream in streams]
+    refused = [stream for stream in answers if stream.answer.status_code != 200]
+    for stream in refused:
+        problem(stream.answer, 429, "queue_full")
+    assert 1 <= len(refused) < len(answers)
+    for stream in answers:
+        if stream not in refused:
+            stream.until("stdout")
+            assert stream.rest()[-1]["status"] == "ok"
+    assert sandbox.value("1 + 1") == 2
+
+
 def test_queue_is_bounded(sandbox):
     running = later(sandbox.execute, "import time; time.sleep(60)")
     sandbox.until_state("busy")
