@@ -148,7 +148,8 @@ static void end_waiting(struct executor *executor, struct execution *execution, 
     if (executor->last == &execution->next)
         executor->last = link;
     executor->queued--;
-    execution_collect_files(execution, executor->setup.home_fd, executor->setup.links);
+    execution_collect_files(execution, executor->setup.home_fd, executor->watch,
+                            executor->setup.links);
     executor->setup.sink->changed(executor->setup.user);
     conclude(executor, execution, ending, detail);
 }
