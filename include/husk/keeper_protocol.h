@@ -9,7 +9,7 @@
 #include "husk/limits.h"
 
 enum {
-    KEEPER_PROTOCOL_VERSION = 2,
+    KEEPER_PROTOCOL_VERSION = 3,
     KEEPER_TEXT_SIZE = 240
 };
 
@@ -28,10 +28,15 @@ enum keeper_type {
                     removed */
     KEEPER_OPEN, /* id, a path below /home/user → ← status 0 and one descriptor: the regular file,
                     open for reading. -ENOENT also for an unknown id; -errno of open_file_beneath() */
+    KEEPER_ADAPT, /* id, limits → a running sandbox gets other limits: all of them, or none. ← status,
+                     text on failure; -EBUSY when it uses more than they allow. flags:
+                     KEEPER_UNCHANGED on a failure that left it as it was; without it nobody
+                     knows its limits any more */
 };
 
 enum {
-    KEEPER_MORE = 1
+    KEEPER_MORE = 1,
+    KEEPER_UNCHANGED = 2
 };
 
 struct sandbox_limits {
@@ -72,3 +77,5 @@ struct keeper_request {
 /* The shim of a sandbox listens on <state>/shims/<id>, for huskd alone. */
 #define KEEPER_SOCKET_NAME "keeper.sock"
 #define SHIM_SOCKET_DIR    "shims"
+/* huskd's alone (huskd/ledger.h); the anchor removes it with the others. */
+#define LEDGER_NAME "pool"

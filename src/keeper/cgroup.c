@@ -47,8 +47,8 @@ static int write_setting(const struct cgroup *cgroup, const struct setting *sett
     return 0;
 }
 
-static int apply_limits(const struct cgroup *cgroup, const struct sandbox_limits *limits,
-                        struct failure *why)
+int cgroup_set_limits(const struct cgroup *cgroup, const struct sandbox_limits *limits,
+                      struct failure *why)
 {
     /* v1 counts what sockets hold apart, and only if it has a limit; v2 counts it as memory. */
     static const struct setting sockets = {CONTROLLER_MEMORY, "memory.kmem.tcp.limit_in_bytes",
@@ -77,14 +77,12 @@ static int apply_limits(const struct cgroup *cgroup, const struct sandbox_limits
     const struct {
         const struct setting *setting;
         const char *text;
-    } lines[] = {{&sockets, sockets_text},
-                 {&memory, memory_text},
-                 {&memory_swap, memory_text},
-                 {&swap, "0"},
-                 {&period, period_text},
-                 {&quota, quota_text},
-                 {&cpu, cpu_text},
-                 {&pids, pids_text}};
+    } lines[] = {
+        {&sockets, sockets_text}, {&memory_swap, memory_text}, /* before, to raise it, and after, to lower it: v1
+                                                 never lets it be less than that of memory */
+        {&memory, memory_text},   {&memory_swap, memory_text}, {&swap, "0"},
+        {&period, period_text},   {&quota, quota_text},        {&cpu, cpu_text},
+        {&pids, pids_text}};
     for (size_t i = 0; i < ARRAY_LENGTH(lines); i++) {
         int r = write_setting(cgroup, lines[i].setting, lines[i].text, why);
         if (r < 0)
@@ -128,7 +126,7 @@ int cgroup_make(const struct cgroup_tree *tree, struct id id, const struct sandb
             (void)fail(why, r, "make the cgroup %s", path);
     }
     if (r >= 0)
-        r = apply_limits(cgroup, limits, why);
+        r = cgroup_set_limits(cgroup, limits, why);
     if (r < 0)
         (void)cgroup_remove(cgroup);
     return r;

@@ -18,6 +18,9 @@ struct cgroup {
  * then. */
 int cgroup_make(const struct cgroup_tree *tree, struct id id, const struct sandbox_limits *limits,
                 struct cgroup *cgroup, struct failure *why);
+/* Other limits for one that is in use. On failure some of them may be in force. */
+int cgroup_set_limits(const struct cgroup *cgroup, const struct sandbox_limits *limits,
+                      struct failure *why);
 /* Open one that exists (the keeper was restarted). */
 void cgroup_reopen(const struct cgroup_tree *tree, struct id id, struct cgroup *cgroup);
 

@@ -378,6 +378,43 @@ struct container *container_restore(struct container_host *host, const struct co
     return container;
 }
 
+/* --- other limits
+ * --------------------------------------------------------------------------------------- */
+
+/* v2 would kill processes rather than refuse. */
+static bool fits(const struct container *container, const struct sandbox_limits *limits)
+{
+    struct sandbox_usage usage;
+    container_usage(container, &usage);
+    return usage.memory_bytes < limits->memory_bytes && usage.disk_bytes < limits->disk_bytes;
+}
+
+static int set_limits(const struct container *container, const struct sandbox_limits *limits,
+                      struct failure *why)
+{
+    int r = storage_resize(container->storage, limits->disk_bytes, why);
+    return r < 0 ? r : cgroup_set_limits(&container->cgroup, limits, why);
+}
+
+int container_adapt(struct container *container, const struct sandbox_limits *limits,
+                    bool *unchanged, struct failure *why)
+{
+    *unchanged = true;
+    if (container->state != RUNNING)
+        return fail_plain(why, ENOENT, "there is no such sandbox");
+    if (!fits(container, limits))
+        return fail_plain(why, EBUSY, "the sandbox uses more than these limits allow");
+    int r = set_limits(container, limits, why);
+    if (r < 0) {
+        struct failure second;
+        *unchanged = set_limits(container, &container->plan.limits, &second) == 0;
+        return r;
+    }
+    container->plan.limits = *limits;
+    store(container);
+    return 0;
+}
+
 /* --- looking
  * -------------------------------------------------------------------------------------------- */
 

@@ -57,6 +57,10 @@ int container_new(struct container_host *host, const struct container_plan *plan
  * be lower if it was half-made. It is RUNNING, or REMOVING at once if half-made. */
 struct container *container_restore(struct container_host *host, const struct container_plan *plan,
                                     const int *fds, size_t count);
+/* Other limits, all of them or none. -EBUSY when it uses more than they allow. `*unchanged`: a
+ * failure left everything as it was. */
+int container_adapt(struct container *container, const struct sandbox_limits *limits,
+                    bool *unchanged, struct failure *why);
 /* Idempotent. */
 void container_remove(struct container *container);
 

@@ -343,6 +343,27 @@ static void on_usage(struct keeper *keeper, const struct keeper_request *questio
     say(keeper, &last);
 }
 
+static void on_adapt(struct keeper *keeper, const struct keeper_request *question)
+{
+    const struct keeper_message *request = &question->message;
+    struct keeper_message message = {.type = KEEPER_ADAPT, .tag = request->tag};
+    struct failure why = {0};
+    struct id id;
+    bool unchanged = true;
+    memcpy(id.bytes, request->id, sizeof id.bytes);
+    memcpy(message.id, request->id, sizeof message.id);
+    struct container *container = find(keeper, id);
+    if (!container)
+        message.status = fail_plain(&why, ENOENT, "there is no such sandbox");
+    else if (!limits_are_sane(&request->limits))
+        message.status = fail_plain(&why, EINVAL, "no sandbox can have such limits");
+    else
+        message.status = container_adapt(container, &request->limits, &unchanged, &why);
+    message.flags = message.status < 0 && unchanged ? KEEPER_UNCHANGED : 0;
+    (void)snprintf(message.text, sizeof message.text, "%s", why.text);
+    say(keeper, &message);
+}
+
 static void on_stop(struct keeper *keeper, const struct keeper_request *question)
 {
     const struct keeper_message *request = &question->message;
@@ -377,7 +398,8 @@ static void handle(struct keeper *keeper, const struct keeper_request *question)
 {
     static void (*const handlers[])(struct keeper *, const struct keeper_request *) = {
         [KEEPER_HELLO] = on_hello, [KEEPER_CREATE] = on_create, [KEEPER_REMOVE] = on_remove,
-        [KEEPER_USAGE] = on_usage, [KEEPER_STOP] = on_stop,     [KEEPER_OPEN] = on_open};
+        [KEEPER_USAGE] = on_usage, [KEEPER_STOP] = on_stop,     [KEEPER_OPEN] = on_open,
+        [KEEPER_ADAPT] = on_adapt};
     const struct keeper_message *request = &question->message;
     if (request->version != KEEPER_PROTOCOL_VERSION)
         answer(keeper, request, -EPROTO, "this keeper speaks another version of the messages");

@@ -12,21 +12,26 @@
 
 #include "husk/limits.h"
 
-static int configure(int context, uint64_t bytes, struct failure *why)
+static int set_option(int context, const char *key, const char *value, struct failure *why)
+{
+    if (fsconfig(context, FSCONFIG_SET_STRING, key, value, 0) < 0)
+        return fail(why, errno, "set %s=%s of a tmpfs", key, value);
+    return 0;
+}
+
+/* Then make it, or change it. */
+static int configure(int context, uint64_t bytes, enum fsconfig_command command,
+                     struct failure *why)
 {
     char size[24], inodes[24];
     (void)snprintf(size, sizeof size, "%" PRIu64, bytes);
     (void)snprintf(inodes, sizeof inodes, "%" PRIu64, bytes / DISK_BYTES_PER_INODE);
-    const struct {
-        const char *key, *value;
-    } settings[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0711"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
-        if (fsconfig(context, FSCONFIG_SET_STRING, settings[i].key, settings[i].value, 0) < 0)
-            return fail(why, errno, "set %s=%s of a tmpfs", settings[i].key, settings[i].value);
-    }
-    if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return fail(why, errno, "make a tmpfs of %" PRIu64 " bytes", bytes);
-    return 0;
+    int r = set_option(context, "size", size, why);
+    if (r == 0)
+        r = set_option(context, "nr_inodes", inodes, why);
+    if (r == 0 && fsconfig(context, command, NULL, NULL, 0) < 0)
+        r = fail(why, errno, "make a tmpfs of %" PRIu64 " bytes", bytes);
+    return r;
 }
 
 int storage_make(uint64_t bytes, uid_t uid, struct failure *why)
@@ -39,7 +44,9 @@ int storage_make(uint64_t bytes, uid_t uid, struct failure *why)
     _cleanup_close_ int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (context < 0)
         return fail(why, errno, "open a tmpfs");
-    int r = configure(context, bytes, why);
+    int r = set_option(context, "mode", "0711", why);
+    if (r == 0)
+        r = configure(context, bytes, FSCONFIG_CMD_CREATE, why);
     if (r < 0)
         return r;
     _cleanup_close_ int storage =
@@ -54,6 +61,14 @@ int storage_make(uint64_t bytes, uid_t uid, struct failure *why)
             return fail(why, errno, "give %s to uid %u", name, uid);
     }
     return TAKE_DESCRIPTOR(storage);
+}
+
+int storage_resize(int storage, uint64_t bytes, struct failure *why)
+{
+    _cleanup_close_ int context = fspick(storage, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+    if (context < 0)
+        return fail(why, errno, "open the tmpfs of a sandbox");
+    return configure(context, bytes, FSCONFIG_CMD_RECONFIGURE, why);
 }
 
 uint64_t storage_used_bytes(int storage)

@@ -14,4 +14,6 @@
 
 /* Descriptor of the new file system's top directory, or -errno. `uid` owns home, run and shm. */
 int storage_make(uint64_t bytes, uid_t uid, struct failure *why);
+/* Another size, while it is in use. -EINVAL when it holds more than that: nothing has changed then. */
+int storage_resize(int storage, uint64_t bytes, struct failure *why);
 uint64_t storage_used_bytes(int storage);
