@@ -100,6 +100,9 @@ static void acceptable(struct source *source _unused_, uint32_t events _unused_,
     int fd = accept4(connection->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return;
+    /* What the last huskd said before it died counts, most of all SHIM_RECORD. */
+    while (connection->source && frame_fill(&connection->stream) == 0)
+        take_frames(connection);
     drop(connection);
     connection->serial++;
     frame_stream_init(&connection->stream, fd, MAX_EXECUTE_FRAME_BYTES, SEND_LIMIT);
