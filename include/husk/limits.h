@@ -44,6 +44,8 @@ enum {
     START_SECONDS = 60, /* from the container to a kernel that answers */
     ADOPT_SECONDS = 15, /* for a shim that was there before huskd to say who it is */
     DISK_BYTES_PER_INODE = 4 * KIB, /* a disk of 1 GiB has 262,144 inodes */
+    MEMORY_PER_SANDBOX_MB = 64,     /* a guess, for automatic maxima: numpy and pandas are loaded */
+    MAX_POOL_SIZE = 256,
 
     /* Executions, in the shim */
     MAX_QUEUED_EXECUTIONS = 16,

@@ -5,6 +5,7 @@
 #include "http/routes.h"
 #include "husk/version.h"
 #include "huskd/config.h"
+#include "huskd/pool.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 
@@ -21,13 +22,16 @@ void route_health(struct request *request)
     const struct service *service = request->service;
     char reasons[SERVICE_REASONS][320];
     unsigned count = service_unhealthy(service, reasons);
-    json_t *health =
-        json_pack("{s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I}}", "status",
-                  count ? "unhealthy" : "healthy", "version", HUSK_VERSION, "uptime_seconds",
-                  (json_int_t)((now_ms() - service->started_ms) / 1000), "sandboxes", "live",
-                  count_live(service->registry), "warm", (json_int_t)0, "creating",
-                  (json_int_t)(service->creations.held + service->creations.waiting), "maximum",
-                  (json_int_t)service->config->max_sandboxes);
+    const struct pool *pool = service->pool;
+    size_t creating = service->creations.held + service->creations.waiting - pool_making(pool);
+    json_t *health = json_pack(
+        "{s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:s?}}", "status",
+        count ? "unhealthy" : "healthy", "version", HUSK_VERSION, "uptime_seconds",
+        (json_int_t)((now_ms() - service->started_ms) / 1000), "sandboxes", "live",
+        count_live(service->registry), "warm", (json_int_t)pool_warm(pool), "creating",
+        (json_int_t)creating, "maximum", (json_int_t)service->config->max_sandboxes, "pool", "size",
+        (json_int_t)pool->size, "making", (json_int_t)pool_making(pool), "failures",
+        (json_int_t)pool->failed, "last_failure", pool->failed ? pool->last_failure : NULL);
     if (count) {
         json_t *list = json_array();
         for (unsigned i = 0; i < count; i++)

@@ -23,10 +23,13 @@ enum {
 static void created(struct sandbox *sandbox, const struct problem *problem, void *user)
 {
     struct request *request = user;
-    if (problem)
+    if (problem) {
         answer_problem(request, problem);
-    else
-        answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, NULL));
+        return;
+    }
+    request->sandbox = sandbox;
+    memcpy(request->sandbox_text, sandbox->text, sizeof request->sandbox_text);
+    answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, NULL));
 }
 
 static void cancel_create(struct request *request)
@@ -50,6 +53,10 @@ void route_create(struct request *request)
     request->sandbox = sandbox_create(request->service, &record, env, made, &problem);
     if (!request->sandbox) {
         answer_problem(request, &problem);
+        return;
+    }
+    if (sandbox_live(request->sandbox)) {
+        created(request->sandbox, NULL, request);
         return;
     }
     memcpy(request->sandbox_text, request->sandbox->text, sizeof request->sandbox_text);

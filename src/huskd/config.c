@@ -19,8 +19,7 @@
 
 enum {
     UNIX_PATH_BYTES = 107,
-    MEMORY_PER_SANDBOX_MB =
-        64, /* for the automatic maximum: a kernel with numpy and pandas loaded */
+    POOL_FRACTION = 10, /* of the machine's memory */
     FEWEST_AUTOMATIC = 4,
     MOST_AUTOMATIC = 1000
 };
@@ -69,15 +68,18 @@ static void choose_automatic(struct config *config)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (config->max_creating == 0)
         config->max_creating = cores > 0 ? (uint64_t)cores * 2 : 2;
+    struct sysinfo machine;
+    uint64_t memory_mb = 0;
+    if (sysinfo(&machine) == 0)
+        memory_mb = (uint64_t)machine.totalram * machine.mem_unit / MIB;
     if (config->max_sandboxes == 0) {
-        struct sysinfo machine;
-        uint64_t fit = FEWEST_AUTOMATIC;
-        if (sysinfo(&machine) == 0)
-            fit = (uint64_t)machine.totalram * machine.mem_unit / MIB / MEMORY_PER_SANDBOX_MB;
+        uint64_t fit = memory_mb / MEMORY_PER_SANDBOX_MB;
         if (fit < FEWEST_AUTOMATIC)
             fit = FEWEST_AUTOMATIC;
         config->max_sandboxes = fit > MOST_AUTOMATIC ? MOST_AUTOMATIC : fit;
     }
+    if (config->pool_memory_mb == 0)
+        config->pool_memory_mb = memory_mb / POOL_FRACTION;
 }
 
 /* --- husk.conf ----------------------------------------------------------------------------------

@@ -47,6 +47,10 @@ struct config {
     double max_cpus;
     bool no_limits;
 
+    /* [pool] */
+    uint64_t pool_size;
+    uint64_t pool_memory_mb;
+
     /* [paths] */
     char *state;
     char *image;

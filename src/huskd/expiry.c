@@ -48,12 +48,18 @@ static void remove_orphan(struct service *service, struct id id)
     (void)keeper_client_ask(service->keeper, &message, orphan_removed, NULL);
 }
 
+/* Both sides must know it. */
+static bool settled(const struct sandbox *sandbox)
+{
+    return sandbox_live(sandbox) || sandbox->state == SANDBOX_WARM;
+}
+
 static void bury_missing(struct service *service)
 {
     struct sandbox *next;
     for (struct sandbox *s = registry_first(service->registry); s; s = next) {
         next = registry_next(s);
-        if (!s->swept && sandbox_live(s)) {
+        if (!s->swept && settled(s)) {
             log_event(LOG_WARNING, "the keeper does not know a sandbox", "sandbox", s->text, NULL);
             sandbox_died(s);
         }
@@ -96,7 +102,7 @@ void expiry_sweep(struct service *service)
     service->sweeping = true;
     /* Only those that were usable before the keeper was asked can be missing from its answer. */
     for (struct sandbox *s = registry_first(service->registry); s; s = registry_next(s))
-        s->swept = !sandbox_live(s);
+        s->swept = !settled(s);
     struct keeper_message message = {.type = KEEPER_USAGE};
     (void)keeper_client_ask(service->keeper, &message, take_entry, service);
 }

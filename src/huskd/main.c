@@ -21,6 +21,7 @@
 #include "huskd/anchor_start.h"
 #include "huskd/config.h"
 #include "huskd/keeper_client.h"
+#include "huskd/ledger.h"
 #include "huskd/listen_address.h"
 #include "huskd/privileges.h"
 #include "huskd/sandbox.h"
@@ -51,6 +52,7 @@ struct program {
     int listen_fd;
     int lock_fd;
     int keeper_fd;
+    int ledger_fd;
     struct loop *loop;
     struct service *service;
     struct guard *guard;
@@ -217,6 +219,8 @@ static int prepare(struct program *program, struct failure *why)
     if (r >= 0)
         r = program->lock_fd = state_directory_lock(config->state, (uid_t)config->id_base, why);
     if (r >= 0)
+        r = program->ledger_fd = ledger_open(config->state, why);
+    if (r >= 0)
         r = find_keeper(program, why);
     if (r < 0 && program->lock_fd >= 0)
         state_directory_discard(config->state);
@@ -241,7 +245,8 @@ static int start_service(struct program *program, struct failure *why)
     /* The anchor is our child, but not ours to wait for. */
     (void)signal(SIGCHLD, SIG_IGN);
     program->service =
-        service_new(&program->config, program->loop, TAKE_DESCRIPTOR(program->keeper_fd));
+        service_new(&program->config, program->loop, TAKE_DESCRIPTOR(program->keeper_fd),
+                    TAKE_DESCRIPTOR(program->ledger_fd));
     program->service->abandoned = on_abandoned;
     program->service->abandoned_user = program;
     program->guard = guard_new(&program->config, program->address.host);
@@ -291,6 +296,7 @@ static void clean_up(struct program *program)
     service_free(program->service);
     loop_free(program->loop);
     close_fd(program->keeper_fd);
+    close_fd(program->ledger_fd);
     close_fd(program->lock_fd);
     config_free(&program->config);
 }
@@ -330,7 +336,7 @@ static int act(struct program *program, struct failure *why)
 
 int main(int argc, char **argv)
 {
-    struct program program = {.listen_fd = -1, .lock_fd = -1, .keeper_fd = -1};
+    struct program program = {.listen_fd = -1, .lock_fd = -1, .keeper_fd = -1, .ledger_fd = -1};
     struct failure why = {0};
     log_setup("huskd", LOG_WARNING, LOG_FORMAT_AUTO);
     (void)signal(SIGPIPE, SIG_IGN);

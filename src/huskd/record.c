@@ -13,13 +13,22 @@ json_t *record_to_json(const struct record *record)
 {
     char key[LINK_KEY_TEXT_SIZE];
     link_key_format(&record->link_key, key);
-    return json_pack(
+    json_t *json = json_pack(
         "{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "version", RECORD_VERSION, "name",
         record->name, "created_at", (json_int_t)record->created_at, "expires_at",
         (json_int_t)record->expires_at, "idle_seconds", (json_int_t)record->idle_seconds,
         "memory_bytes", (json_int_t)record->limits.memory_bytes, "disk_bytes",
         (json_int_t)record->limits.disk_bytes, "cpu_millis", (json_int_t)record->limits.cpu_millis,
         "pids", (json_int_t)record->limits.pids, "link_key", key);
+    if (json && *record->recipe)
+        (void)json_object_set_new(json, "recipe", json_string(record->recipe));
+    return json;
+}
+
+bool same_limits(const struct sandbox_limits *one, const struct sandbox_limits *other)
+{
+    return one->memory_bytes == other->memory_bytes && one->disk_bytes == other->disk_bytes &&
+           one->cpu_millis == other->cpu_millis && one->pids == other->pids;
 }
 
 struct field {
@@ -58,6 +67,19 @@ static int read_name(const json_t *json, struct record *record, struct failure *
     return 0;
 }
 
+/* Most have none. */
+static int read_recipe(const json_t *json, struct record *record, struct failure *why)
+{
+    const json_t *recipe = json_object_get(json, "recipe");
+    size_t length = json_string_length(recipe);
+    if (!recipe)
+        return 0;
+    if (length == 0 || length >= sizeof record->recipe)
+        return fail_plain(why, EINVAL, "its record has no usable recipe");
+    memcpy(record->recipe, json_string_value(recipe), length + 1);
+    return 0;
+}
+
 int record_from_json(const json_t *json, struct record *ret, struct failure *why)
 {
     struct record record = {0};
@@ -65,6 +87,8 @@ int record_from_json(const json_t *json, struct record *ret, struct failure *why
     if (json_integer_value(json_object_get(json, "version")) != RECORD_VERSION)
         return fail_plain(why, EINVAL, "it has no record, or one of another version");
     int r = read_name(json, &record, why);
+    if (r == 0)
+        r = read_recipe(json, &record, why);
     if (r < 0)
         return r;
     const char *key = json_string_value(json_object_get(json, "link_key"));

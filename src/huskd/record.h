@@ -3,12 +3,17 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/failure.h"
 #include "base/link.h"
 #include "husk/keeper_protocol.h"
 #include "husk/limits.h"
+
+enum {
+    RECIPE_SIZE = 192
+};
 
 struct record {
     char name[MAX_NAME_LENGTH + 1]; /* "": none */
@@ -18,8 +23,10 @@ struct record {
     uint32_t idle_seconds; /* 0: never */
     struct sandbox_limits limits;
     struct link_key link_key; /* of links to its files; its shim signs with it */
+    char recipe[RECIPE_SIZE]; /* of the pool's: what it was made of. "": it is somebody's */
 };
 
 json_t *record_to_json(const struct record *record); /* new reference; NULL when memory is out */
+bool same_limits(const struct sandbox_limits *one, const struct sandbox_limits *other);
 /* A shim reads what a hostile kernel writes, so what it gives back is checked. 0 or -EINVAL. */
 int record_from_json(const json_t *json, struct record *ret, struct failure *why);

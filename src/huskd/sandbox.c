@@ -11,52 +11,16 @@
 #include "base/text.h"
 #include "huskd/config.h"
 #include "huskd/expiry.h"
+#include "huskd/handover.h"
 #include "huskd/keeper_client.h"
+#include "huskd/pool.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
 
-static const char *const state_names[] = {
-    [SANDBOX_QUEUED] = "queued",
-    [SANDBOX_CREATING] = "creating",
-    [SANDBOX_STARTING] = "starting",
-    [SANDBOX_ADOPTING] = "adopting",
-    [SANDBOX_READY] = "ready",
-    [SANDBOX_BUSY] = "busy",
-    [SANDBOX_RESTARTING] = "restarting",
-    [SANDBOX_CLOSING] = "closing",
-    [SANDBOX_GONE] = "gone",
-};
-
-#define TO(state) (1u << SANDBOX_##state)
-static const unsigned allowed[] = {
-    [SANDBOX_QUEUED] = TO(CREATING) | TO(CLOSING),
-    [SANDBOX_CREATING] = TO(STARTING) | TO(CLOSING),
-    [SANDBOX_STARTING] = TO(READY) | TO(BUSY) | TO(CLOSING),
-    [SANDBOX_ADOPTING] = TO(READY) | TO(BUSY) | TO(RESTARTING) | TO(CLOSING),
-    [SANDBOX_READY] = TO(BUSY) | TO(RESTARTING) | TO(CLOSING),
-    [SANDBOX_BUSY] = TO(READY) | TO(RESTARTING) | TO(CLOSING),
-    [SANDBOX_RESTARTING] = TO(READY) | TO(BUSY) | TO(CLOSING),
-    [SANDBOX_CLOSING] = TO(GONE),
-    [SANDBOX_GONE] = 0,
-};
-
-static void set_state(struct sandbox *sandbox, enum sandbox_state to)
+/* Its id is nobody's business. */
+static bool of_the_pool(const struct sandbox *sandbox)
 {
-    husk_assert(allowed[sandbox->state] & (1u << to));
-    log_event(LOG_DEBUG, "sandbox state", "sandbox", sandbox->text, "from",
-              state_names[sandbox->state], "to", state_names[to], NULL);
-    sandbox->state = to;
-}
-
-bool sandbox_live(const struct sandbox *sandbox)
-{
-    return sandbox->state == SANDBOX_READY || sandbox->state == SANDBOX_BUSY ||
-           sandbox->state == SANDBOX_RESTARTING;
-}
-
-const char *sandbox_state_name(const struct sandbox *sandbox)
-{
-    return state_names[sandbox->state];
+    return *sandbox->record.recipe;
 }
 
 static void answer(struct sandbox *sandbox, struct sandbox_waiter *waiter,
@@ -81,15 +45,19 @@ static void sandbox_free(struct sandbox *sandbox)
 /* Nothing of it is left. `failure`: what to tell who closed it, if that is not so. */
 static void finish(struct sandbox *sandbox, const struct problem *failure)
 {
-    set_state(sandbox, SANDBOX_GONE);
-    log_event(LOG_INFO, "sandbox ended", "sandbox", sandbox->text, "name",
-              *sandbox->record.name ? sandbox->record.name : NULL, "why",
+    struct pool *pool = sandbox->service->pool;
+    sandbox_set_state(sandbox, SANDBOX_GONE);
+    log_event(of_the_pool(sandbox) ? LOG_DEBUG : LOG_INFO, "sandbox ended", "sandbox",
+              sandbox->text, "name", *sandbox->record.name ? sandbox->record.name : NULL, "why",
               ending_name(sandbox->ending), "detail",
               sandbox->ending == ENDED_CLOSED ? NULL : sandbox->problem.detail, NULL);
     registry_remove(sandbox->service->registry, sandbox, sandbox->ending);
+    if (of_the_pool(sandbox))
+        pool_gone(pool);
     answer(sandbox, &sandbox->made, &sandbox->problem);
     answer(sandbox, &sandbox->closed, failure);
     sandbox_free(sandbox);
+    pool_wake(pool);
 }
 
 static void removed(const struct keeper_message *message, void *user)
@@ -122,12 +90,15 @@ void sandbox_close(struct sandbox *sandbox, enum ending ending, const struct pro
     if (sandbox->state == SANDBOX_CLOSING)
         return;
     struct shim_client *shim = TAKE_POINTER(sandbox->shim);
-    sandbox->ending = ending;
+    handover_break_off(sandbox);
+    if (of_the_pool(sandbox))
+        pool_left(sandbox->service->pool, sandbox);
+    sandbox->ending = of_the_pool(sandbox) ? ENDED_UNMADE : ending;
     sandbox->problem = *problem;
     if (problem->kind == PROBLEM_SANDBOX_CLOSED)
         sandbox->problem.why = ending_name(ending);
     sandbox->closed = closed;
-    set_state(sandbox, SANDBOX_CLOSING);
+    sandbox_set_state(sandbox, SANDBOX_CLOSING);
     timer_disarm(sandbox->timer);
     slots_release(&sandbox->service->creations, &sandbox->slot);
     shim_client_close(shim, &sandbox->problem);
@@ -170,8 +141,10 @@ static void fail_creation(struct sandbox *sandbox, enum problem_kind kind, const
     struct service *service = sandbox->service;
     struct problem problem;
     problem_set(&problem, kind, "The sandbox could not be made: %s", reason);
-    service->creations_failed++;
-    (void)format_text(service->last_failure, sizeof service->last_failure, "%s", reason);
+    if (!of_the_pool(sandbox)) {
+        service->creations_failed++;
+        (void)format_text(service->last_failure, sizeof service->last_failure, "%s", reason);
+    }
     sandbox_close(sandbox, ENDED_UNMADE, &problem, (struct sandbox_waiter){0});
 }
 
@@ -190,7 +163,9 @@ static void lose(struct sandbox *sandbox, const char *reason)
 static void timer_fired(struct timer *timer, void *user)
 {
     struct sandbox *sandbox = user;
-    if (!sandbox_live(sandbox)) {
+    if (sandbox->state == SANDBOX_ADAPTING)
+        return; /* the keeper's answer decides */
+    if (!sandbox_live(sandbox) && sandbox->state != SANDBOX_WARM) {
         lose(sandbox, sandbox->state == SANDBOX_STARTING ? "its kernel did not answer in time"
                                                          : "its shim did not answer in time");
         return;
@@ -208,11 +183,44 @@ static void timer_fired(struct timer *timer, void *user)
     sandbox_close(sandbox, ENDED_EXPIRED, &problem, (struct sandbox_waiter){0});
 }
 
+static void log_created(const struct sandbox *sandbox)
+{
+    log_event(LOG_INFO, "sandbox created", "sandbox", sandbox->text, "name",
+              *sandbox->record.name ? sandbox->record.name : NULL, NULL);
+}
+
 static void become_live(struct sandbox *sandbox)
 {
     slots_release(&sandbox->service->creations, &sandbox->slot);
     timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
     answer(sandbox, &sandbox->made, NULL);
+    pool_wake(sandbox->service->pool);
+}
+
+/* Its place is given back last: who is first in line may get this one instead. */
+void sandbox_become_warm(struct sandbox *sandbox)
+{
+    struct service *service = sandbox->service;
+    sandbox_set_state(sandbox, SANDBOX_WARM);
+    timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
+    answer(sandbox, &sandbox->made, NULL);
+    slots_release(&service->creations, &sandbox->slot);
+    pool_wake(service->pool);
+}
+
+/* What the shim says of a sandbox of the pool is believed if huskd and keeper say the same. */
+static int take_pool_record(struct sandbox *sandbox, const struct shim_status *status,
+                            const struct record *record, struct failure *why)
+{
+    struct pool *pool = sandbox->service->pool;
+    struct sandbox_limits limits = sandbox->record.limits;
+    sandbox->record = *record;
+    sandbox->record.name[0] = '\0';
+    pool_entered(pool, sandbox);
+    if (status->state != SHIM_IS_READY || !same_limits(&limits, &record->limits) ||
+        !pool_accepts(pool, sandbox))
+        return fail_plain(why, ESTALE, "it waited in a pool, and this one has no use for it");
+    return 0;
 }
 
 static int take_record(struct sandbox *sandbox, const struct shim_status *status,
@@ -222,6 +230,8 @@ static int take_record(struct sandbox *sandbox, const struct shim_status *status
     int r = record_from_json(status->record, &record, why);
     if (r < 0)
         return r;
+    if (*record.recipe)
+        return take_pool_record(sandbox, status, &record, why);
     if (*record.name && registry_name_taken(sandbox->service->registry, record.name))
         return fail_plain(why, EEXIST, "another sandbox has its name");
     sandbox->record = record;
@@ -237,7 +247,7 @@ static void follow_shim(struct sandbox *sandbox, const struct shim_status *statu
                                                 [SHIM_IS_RESTARTING] = SANDBOX_RESTARTING};
     sandbox->used_ms = now_ms();
     if (sandbox->state != states[status->state])
-        set_state(sandbox, states[status->state]);
+        sandbox_set_state(sandbox, states[status->state]);
 }
 
 static bool usable(const struct shim_status *status)
@@ -256,10 +266,24 @@ static void adopt_status(struct sandbox *sandbox, const struct shim_status *stat
         lose(sandbox, "it was not finished when huskd ended, or its kernel had died");
     } else if (take_record(sandbox, status, &why) < 0) {
         lose(sandbox, why.text);
+    } else if (of_the_pool(sandbox)) {
+        sandbox_become_warm(sandbox);
     } else {
         follow_shim(sandbox, status);
         become_live(sandbox);
     }
+}
+
+static void kernel_is_ready(struct sandbox *sandbox, const struct shim_status *status)
+{
+    sandbox->service->creations_failed = 0;
+    if (of_the_pool(sandbox)) {
+        sandbox_become_warm(sandbox);
+        return;
+    }
+    follow_shim(sandbox, status);
+    log_created(sandbox);
+    become_live(sandbox);
 }
 
 static void on_status(const struct shim_status *status, void *user)
@@ -277,11 +301,10 @@ static void on_status(const struct shim_status *status, void *user)
         follow_shim(sandbox, status);
     } else if (sandbox->state == SANDBOX_STARTING &&
                (status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY)) {
-        follow_shim(sandbox, status);
-        sandbox->service->creations_failed = 0;
-        log_event(LOG_INFO, "sandbox created", "sandbox", sandbox->text, "name",
-                  *sandbox->record.name ? sandbox->record.name : NULL, NULL);
-        become_live(sandbox);
+        kernel_is_ready(sandbox, status);
+    } else if ((sandbox->state == SANDBOX_WARM || sandbox->state == SANDBOX_ADAPTING) &&
+               (status->state != SHIM_IS_READY || status->execution_count || status->queued)) {
+        lose(sandbox, "it did not just wait");
     }
     /* The rest changes nothing here: "new" and "starting" come first, and SHIM_DEAD follows "dead". */
 }
@@ -306,7 +329,7 @@ static int connect_shim(struct sandbox *sandbox, struct failure *why)
 static void start_kernel(struct sandbox *sandbox)
 {
     struct failure why;
-    set_state(sandbox, SANDBOX_STARTING);
+    sandbox_set_state(sandbox, SANDBOX_STARTING);
     int r = connect_shim(sandbox, &why);
     if (r < 0) {
         fail_creation(sandbox, PROBLEM_CREATE_FAILED, why.text);
@@ -337,11 +360,15 @@ static void created(const struct keeper_message *message, void *user)
         start_kernel(sandbox);
 }
 
+struct sandbox *sandbox_of_slot(struct slot *slot)
+{
+    return (struct sandbox *)(void *)((char *)slot - offsetof(struct sandbox, slot));
+}
+
 static void slot_granted(struct slot *slot)
 {
-    struct sandbox *sandbox =
-        (struct sandbox *)(void *)((char *)slot - offsetof(struct sandbox, slot));
-    set_state(sandbox, SANDBOX_CREATING);
+    struct sandbox *sandbox = sandbox_of_slot(slot);
+    sandbox_set_state(sandbox, SANDBOX_CREATING);
     sandbox->with_keeper = true;
     sandbox->create_asked = true;
     ask_keeper(sandbox, KEEPER_CREATE, created);
@@ -370,10 +397,54 @@ static struct sandbox *sandbox_new(struct service *service, struct id id, enum s
     return sandbox;
 }
 
+/* --- taking a warm one -------------------------------------------------------------------------- */
+
+static void tell_record(struct sandbox *sandbox)
+{
+    json_t *record = record_to_json(&sandbox->record);
+    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+    json_decref(record);
+    if (text)
+        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
+}
+
+/* From here on it is somebody's. In this order, see pool.h. */
+static void give(struct sandbox *warm, const struct record *record)
+{
+    struct service *service = warm->service;
+    struct link_key key = warm->record.link_key;
+    warm->record = *record;
+    warm->record.link_key = key;
+    tell_record(warm);
+    pool_left(service->pool, warm);
+    pool_gone(service->pool);
+    if (*record->name)
+        registry_add_name(service->registry, warm);
+    sandbox_set_state(warm, SANDBOX_READY);
+    warm->used_ms = now_ms();
+    timer_arm(warm->timer, expiry_left_ms(warm, wall_seconds(), warm->used_ms));
+    log_created(warm);
+}
+
+/* `from` was never more than a place in line. */
+void sandbox_inherit(struct sandbox *from, struct sandbox *warm)
+{
+    struct record record = from->record;
+    struct sandbox_waiter made = from->made;
+    slots_release(&from->service->creations, &from->slot);
+    registry_remove(from->service->registry, from, ENDED_UNMADE);
+    sandbox_free(from);
+    give(warm, &record);
+    answer(warm, &made, NULL);
+}
+
+/* --- asking for one ----------------------------------------------------------------------------- */
+
 static bool refuse(const struct service *service, const struct record *record,
                    struct problem *problem)
 {
-    if (registry_count(service->registry) >= service->config->max_sandboxes) {
+    if (registry_count(service->registry) - service->pool->present >=
+        service->config->max_sandboxes) {
         problem_set(problem, PROBLEM_AT_CAPACITY,
                     "All %llu sandboxes are in use. Close one, or try again later.",
                     (unsigned long long)service->config->max_sandboxes);
@@ -388,33 +459,67 @@ static bool refuse(const struct service *service, const struct record *record,
     return false;
 }
 
-struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
-                               struct sandbox_waiter made, struct problem *problem)
+/* In the registry, but not in line yet. NULL: out of memory. */
+static struct sandbox *add_new(struct service *service, const struct record *record, json_t *env,
+                               struct sandbox_waiter made)
 {
-    if (refuse(service, record, problem))
-        return NULL;
     struct record own = *record;
     own.link_key = link_key_new();
     char *start = start_message(&own, env, service->config->link_seconds);
-    if (!start) {
-        problem_set(problem, PROBLEM_OUT_OF_MEMORY, "huskd is out of memory. Try again later.");
+    if (!start)
         return NULL;
-    }
     struct sandbox *sandbox = sandbox_new(service, id_new(), SANDBOX_QUEUED);
     sandbox->record = own;
     sandbox->start = start;
     sandbox->made = made;
     registry_add(service->registry, sandbox);
-    slots_take(&service->creations, &sandbox->slot);
     return sandbox;
 }
 
-void sandbox_adopt(struct service *service, struct id id, struct sandbox_waiter made)
+struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
+                               struct sandbox_waiter made, struct problem *problem)
+{
+    if (refuse(service, record, problem))
+        return NULL;
+    struct sandbox *warm = json_object_size(env) ? NULL : pool_take(service->pool, &record->limits);
+    if (warm && same_limits(&warm->record.limits, &record->limits)) {
+        give(warm, record);
+        return warm;
+    }
+    if (!warm)
+        pool_make_room(service->pool);
+    struct sandbox *sandbox = add_new(service, record, env, made);
+    if (!sandbox) {
+        problem_set(problem, PROBLEM_OUT_OF_MEMORY, "huskd is out of memory. Try again later.");
+        return NULL;
+    }
+    sandbox->plain = json_object_size(env) == 0;
+    if (warm)
+        handover_begin(warm, sandbox);
+    else
+        slots_take(&service->creations, &sandbox->slot);
+    return sandbox;
+}
+
+bool sandbox_warm_up(struct service *service, const struct record *record,
+                     struct sandbox_waiter made)
+{
+    struct sandbox *sandbox = add_new(service, record, NULL, made);
+    if (!sandbox)
+        return false;
+    pool_entered(service->pool, sandbox);
+    slots_take(&service->creations, &sandbox->slot);
+    return true;
+}
+
+void sandbox_adopt(struct service *service, struct id id, const struct sandbox_limits *limits,
+                   struct sandbox_waiter made)
 {
     struct failure why;
     struct sandbox *sandbox = sandbox_new(service, id, SANDBOX_ADOPTING);
     /* Until its shim tells the right one: no key is one that everybody knows. */
     sandbox->record.link_key = link_key_new();
+    sandbox->record.limits = *limits;
     sandbox->with_keeper = true;
     sandbox->made = made;
     registry_add(service->registry, sandbox);
@@ -459,11 +564,7 @@ void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds)
     sandbox->record.expires_at = wall_seconds() + (int64_t)ttl_seconds;
     sandbox->used_ms = now_ms();
     timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
-    json_t *record = record_to_json(&sandbox->record);
-    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
-    json_decref(record);
-    if (text)
-        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
+    tell_record(sandbox);
 }
 
 void sandbox_forget_all(struct service *service)
@@ -474,6 +575,8 @@ void sandbox_forget_all(struct service *service)
         keeper_client_forget(service->keeper, s->keeper_tag);
         shim_client_close(s->shim, &problem);
         registry_remove(service->registry, s, ENDED_UNMADE);
+        if (of_the_pool(s))
+            pool_forget(service->pool, s);
         sandbox_free(s);
     }
 }

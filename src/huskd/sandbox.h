@@ -3,10 +3,13 @@
  *   QUEUED ─► CREATING ─► STARTING ─► READY ⇄ BUSY
  *   (in line) (keeper)    (shim)        ⇅      ⇅         any state but GONE ─► CLOSING ─► GONE
  *             ADOPTING ───────────────► RESTARTING
+ *                  STARTING, ADOPTING ─► WARM ⇄ ADAPTING,  both ─► READY
  *
- * ADOPTING is where a sandbox begins that an earlier huskd made. READY, BUSY and RESTARTING follow what the shim says.
+ * ADOPTING is where a sandbox begins that an earlier huskd made. WARM is one of the pool (pool.h), ADAPTING one whose limits are
+ * being changed for somebody who waits in QUEUED for it to take the place of his own: if that fails he gets in line. READY, BUSY and RESTARTING follow what the shim says.
  * A sandbox in GONE is freed at once. Everybody who waits for something of a sandbox is answered before that: a pointer
- * to a sandbox is good for as long as one waits. Fields are for everybody to read, for sandbox.c alone to write. */
+ * to a sandbox is good for as long as one waits. Fields are for everybody to read, for sandbox.c alone to write
+ * (`partner` and `plain`: handover.c). */
 #pragma once
 
 #include <jansson.h>
@@ -19,23 +22,12 @@
 #include "huskd/problem.h"
 #include "huskd/record.h"
 #include "huskd/registry.h"
+#include "huskd/sandbox_state.h"
 #include "huskd/shim_client.h"
 #include "huskd/slots.h"
 
 struct service;
 struct timer;
-
-enum sandbox_state {
-    SANDBOX_QUEUED,
-    SANDBOX_CREATING,
-    SANDBOX_STARTING,
-    SANDBOX_ADOPTING,
-    SANDBOX_READY,
-    SANDBOX_BUSY,
-    SANDBOX_RESTARTING,
-    SANDBOX_CLOSING,
-    SANDBOX_GONE
-};
 
 /* `problem` NULL: it worked. */
 typedef void (*sandbox_callback)(struct sandbox *sandbox, const struct problem *problem,
@@ -69,6 +61,9 @@ struct sandbox {
     struct slot slot;
     struct timer *timer; /* deadline while it is made, expiry afterwards */
     struct shim_client *shim;
+    struct sandbox
+        *partner;           /* ADAPTING: who gets it, NULL: he went away. QUEUED: what he may get */
+    bool plain;             /* QUEUED: a warm one would do */
     char *start;            /* SHIM_START, until it is sent */
     bool with_keeper;       /* the keeper has, or may have, something of it */
     bool create_asked;      /* KEEPER_CREATE is not answered yet */
@@ -79,12 +74,25 @@ struct sandbox {
     struct sandbox_waiter closed;
 };
 
-/* Make one. It gets a link key of its own. `env` (borrowed) is an object of strings, or NULL. `made` is called once, from the
- * loop, when the kernel answers or when nothing of the failure is left. NULL: refused, see *problem. */
+/* Make one, or take a warm one. It has a link key of its own. `env` (borrowed) is an object of strings, or NULL. If what is
+ * returned is live, it was warm, and that is all. Otherwise `made` is called once, from the loop, when the kernel answers or
+ * when nothing of the failure is left; with the sandbox that was made, which may be a warm one in place of that which was
+ * returned and is no more. NULL: refused, see *problem. */
 struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
                                struct sandbox_waiter made, struct problem *problem);
-/* Take over one that an earlier huskd made. `made` as above. If it cannot be used it is removed. */
-void sandbox_adopt(struct service *service, struct id id, struct sandbox_waiter made);
+/* Take over one that an earlier huskd made. `made` as above. If it cannot be used it is removed. `limits`: as the keeper knows
+ * them. */
+void sandbox_adopt(struct service *service, struct id id, const struct sandbox_limits *limits,
+                   struct sandbox_waiter made);
+
+/* For the pool. Make one for it; `record` has a recipe, `made` as above. False: out of memory. */
+bool sandbox_warm_up(struct service *service, const struct record *record,
+                     struct sandbox_waiter made);
+/* For handover.c: it waits in the pool (again); it takes the place of one that is QUEUED, which is no more then. */
+void sandbox_become_warm(struct sandbox *sandbox);
+void sandbox_inherit(struct sandbox *from, struct sandbox *warm);
+/* Whose place in line this is. */
+struct sandbox *sandbox_of_slot(struct slot *slot);
 
 /* End it. Those who wait for something are told `problem`; `closed` is called when nothing of it is left, which may be
  * at once: do not touch the sandbox afterwards. */
@@ -96,11 +104,6 @@ void sandbox_died(struct sandbox *sandbox);
 void sandbox_abandon(struct sandbox *sandbox);
 /* The caller of sandbox_close() went away. */
 void sandbox_forget_close(struct sandbox *sandbox);
-
-/* May be used: READY, BUSY or RESTARTING. */
-bool sandbox_live(const struct sandbox *sandbox);
-/* "ready", "busy", … as API.md has it. */
-const char *sandbox_state_name(const struct sandbox *sandbox);
 
 /* To the shim (see shim_client_call()); live sandboxes only. 0 with the tag, or -ENOSPC. */
 int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim_request *request,

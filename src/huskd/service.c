@@ -12,6 +12,7 @@
 #include "huskd/config.h"
 #include "huskd/expiry.h"
 #include "huskd/keeper_client.h"
+#include "huskd/pool.h"
 #include "huskd/sandbox.h"
 #include "huskd/state_directory.h"
 #include "loop/loop.h"
@@ -32,6 +33,7 @@ static void one_less(struct service *service)
     if (service->phase == SERVICE_STARTING)
         service->phase = SERVICE_RUNNING;
     expiry_sweep(service);
+    pool_begin(service->pool);
 }
 
 static void adopted(struct sandbox *sandbox _unused_, const struct problem *problem, void *user)
@@ -51,7 +53,8 @@ static void take_listed(const struct keeper_message *message, void *user)
     memcpy(id.bytes, message->id, sizeof id.bytes);
     if (message->status == 0 && !registry_find_id(service->registry, id)) {
         service->adopting++;
-        sandbox_adopt(service, id, (struct sandbox_waiter){.callback = adopted, .user = service});
+        sandbox_adopt(service, id, &message->limits,
+                      (struct sandbox_waiter){.callback = adopted, .user = service});
     }
     if (message->flags & KEEPER_MORE)
         return;
@@ -100,6 +103,7 @@ static void keeper_is_back(const char *version, void *user)
     log_event(LOG_INFO, "connected to the keeper again", "version", version, NULL);
     if (service->phase == SERVICE_RUNNING)
         expiry_sweep(service);
+    pool_wake(service->pool);
 }
 
 /* While the anchor lives it starts another keeper. */
@@ -112,7 +116,8 @@ static void keeper_is_absent(void *user)
 
 /* --- life --------------------------------------------------------------------------------------- */
 
-struct service *service_new(const struct config *config, struct loop *loop, int keeper_fd)
+struct service *service_new(const struct config *config, struct loop *loop, int keeper_fd,
+                            int ledger_fd)
 {
     struct service *service = must_alloc(sizeof *service);
     char path[PATH_MAX];
@@ -122,6 +127,7 @@ struct service *service_new(const struct config *config, struct loop *loop, int 
     service->registry = registry_new();
     service->creations.limit = config->max_creating;
     service->started_ms = now_ms();
+    service->pool = pool_new(service, ledger_fd);
     struct keeper_events events = {.gone = keeper_says_gone,
                                    .lost = keeper_is_lost,
                                    .absent = keeper_is_absent,
@@ -136,6 +142,7 @@ struct service *service_free(struct service *service)
     if (!service)
         return NULL;
     sandbox_forget_all(service);
+    pool_free(service->pool);
     keeper_client_free(service->keeper);
     registry_free(service->registry);
     timer_remove(service->sweep_timer);
@@ -156,6 +163,8 @@ struct sandbox *service_find(const struct service *service, const char *referenc
                              struct problem *problem)
 {
     struct sandbox *sandbox = registry_find(service->registry, reference);
+    if (sandbox && *sandbox->record.recipe)
+        sandbox = NULL; /* the pool's own */
     if (sandbox && sandbox_live(sandbox))
         return sandbox;
     if (service->phase == SERVICE_STARTING || (sandbox && sandbox->state < SANDBOX_READY)) {

@@ -10,6 +10,7 @@
 struct config;
 struct keeper_client;
 struct loop;
+struct pool;
 struct problem;
 struct registry;
 struct sandbox;
@@ -27,6 +28,7 @@ struct service {
     struct keeper_client *keeper;
     struct registry *registry;
     struct slots creations;
+    struct pool *pool;
     enum service_phase phase;
     uint64_t started_ms;
     unsigned creations_failed; /* since the last one that worked */
@@ -41,8 +43,9 @@ struct service {
     void *abandoned_user;
 };
 
-/* Takes `keeper_fd`, a connection from keeper_connect(). `config` is borrowed. */
-struct service *service_new(const struct config *config, struct loop *loop, int keeper_fd);
+/* Takes `keeper_fd`, a connection from keeper_connect(), and `ledger_fd` (ledger.h; -1: none). `config` is borrowed. */
+struct service *service_new(const struct config *config, struct loop *loop, int keeper_fd,
+                            int ledger_fd);
 /* Take over the sandboxes that are there, then run. */
 void service_start(struct service *service);
 /* Forget everything; the sandboxes live on. */

@@ -71,6 +71,11 @@ const struct setting settings[] = {
     {"limits", "no_limits", "no-limits", SETTING_SWITCH, AT(no_limits), 0, 0, "no", NULL,
      "run even where memory, cpu and pids limits cannot be had (not safe with strangers' code)"},
 
+    {"pool", "size", "pool", SETTING_NUMBER, AT(pool_size), 0, MAX_POOL_SIZE, "4", NULL,
+     "sandboxes that wait, ready, for the next who create one; 0: none"},
+    {"pool", "memory_mb", "pool-memory-mb", SETTING_NUMBER, AT(pool_memory_mb), 0, MAX_MEMORY_MB,
+     "0", NULL, "memory for them, of which each counts as 64; 0: a tenth of the machine's"},
+
     {"paths", "state", "state", SETTING_TEXT, AT(state), 0, 0, NULL, NULL,
      "directory of sockets and locks of the running service"},
     {"paths", "image", "image", SETTING_TEXT, AT(image), 0, 0, NULL, NULL,

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "husk/keeper_protocol.h"
 
 #define LOCK_NAME        "lock"
 #define ANCHOR_LOCK_NAME "anchor.lock"
@@ -128,10 +129,12 @@ int state_directory_abandoned(const char *path)
 
 void state_directory_discard(const char *path)
 {
-    char file[PATH_MAX];
+    char lock[PATH_MAX], ledger[PATH_MAX];
     if (state_directory_abandoned(path) != 0 ||
-        format_text(file, sizeof file, "%s/" LOCK_NAME, path) < 0)
+        format_text(lock, sizeof lock, "%s/" LOCK_NAME, path) < 0 ||
+        format_text(ledger, sizeof ledger, "%s/" LEDGER_NAME, path) < 0)
         return;
-    (void)unlink(file);
+    (void)unlink(ledger);
+    (void)unlink(lock);
     (void)rmdir(path);
 }

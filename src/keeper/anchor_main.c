@@ -345,7 +345,7 @@ static void give_up_privileges(void)
 
 static void remove_state(const struct options *options)
 {
-    static const char *const files[] = {KEEPER_SOCKET_NAME, "lock", "anchor.lock"};
+    static const char *const files[] = {KEEPER_SOCKET_NAME, LEDGER_NAME, "lock", "anchor.lock"};
     static const char *const directories[] = {SHIM_SOCKET_DIR, "mnt"};
     /* P's root owns the directory and could have put a link anywhere in it. */
     int state = open(options->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
