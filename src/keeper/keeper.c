@@ -83,6 +83,10 @@ static void drop_client(struct keeper *keeper)
     while (keeper->pending) {
         struct pending *pending = keeper->pending;
         keeper->pending = pending->next;
+        /* Nobody will hear that it was made, and the next huskd may ask for its list before it is. */
+        struct container *container = find(keeper, pending->id);
+        if (pending->type == KEEPER_CREATE && container)
+            container_remove(container);
         free(pending);
     }
 }
