@@ -74,9 +74,10 @@ def sanitized():
 
 
 class Service:
-    """One huskd with a state directory of its own, which may be stopped and started again."""
+    """One huskd with a state directory of its own, which may be stopped and started again. Without a warm pool, unless
+    `pool` says otherwise (None: the default's): most tests are about sandboxes being made, and count what there is."""
 
-    def __init__(self, folder, *arguments, image=IMAGE, config=None, environment=None, user=None, listen=None):
+    def __init__(self, folder, *arguments, image=IMAGE, pool=0, config=None, environment=None, user=None, listen=None):
         self.folder = Path(folder)
         self.state = self.folder / "state"
         self.log_path = self.folder / "log"
@@ -84,6 +85,7 @@ class Service:
         self.listen = listen or f"127.0.0.1:{self.port}"
         self.url = f"http://127.0.0.1:{self.port}"
         self.image = image
+        self.pool = pool
         self.arguments = list(arguments)
         self.environment = {"PATH": os.environ["PATH"], "CANARY": "of-the-host", **(environment or {})}
         self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
@@ -110,6 +112,7 @@ class Service:
             "--state", str(self.state),
             "--image", str(self.image),
             "--listen", self.listen,
+            *([] if self.pool is None else ["--pool", str(self.pool)]),
             *self.arguments,
             *arguments,
         ]  # fmt: skip

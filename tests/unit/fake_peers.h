@@ -25,11 +25,13 @@ struct fake_box {
     bool there;
     bool hidden; /* the keeper has forgotten it */
     uint8_t id[16];
+    struct sandbox_limits limits;
     int listen_fd;
     struct source *listen_source;
     struct frame_stream stream;
     struct source *source;
-    char record[1024]; /* {"env": …, "record": …} as it came with SHIM_START */
+    char record
+        [1024]; /* {"env": …, "record": …} as it came with SHIM_START, or later with SHIM_RECORD */
 };
 
 struct fake {
@@ -41,15 +43,18 @@ struct fake {
     int fd; /* the connection of huskd */
     struct source *source;
     struct fake_box boxes[FAKE_BOXES];
-    unsigned asked[8]; /* by type */
-    struct keeper_message last[8];
+    unsigned asked[KEEPER_ADAPT + 1]; /* by type */
+    struct keeper_message last[KEEPER_ADAPT + 1];
     char last_path[MAX_FILE_PATH_BYTES + 1];
 
     /* What tests change. */
     int create_status;
-    bool silent;            /* answers no KEEPER_CREATE and no KEEPER_OPEN */
+    int adapt_status;
+    uint32_t adapt_flags;
+    bool silent;            /* answers no KEEPER_CREATE, no KEEPER_OPEN and no KEEPER_ADAPT */
     const char *shim_state; /* what a shim says after SHIM_START and SHIM_HELLO */
     bool shim_silent;
+    int execution_count, queued; /* what shims say */
 };
 
 static void fake_send(struct fake *fake, const struct keeper_message *message)
@@ -91,9 +96,9 @@ static void fake_shim_status(struct fake_box *box, const char *state, bool with_
     /* The record is the last member of SHIM_START: what follows it is the closing brace of the whole. */
     const char *record = strstr(box->record, "\"record\":");
     (void)snprintf(text, sizeof text,
-                   "{\"state\":\"%s\",\"execution_count\":3,\"queued\":1,\"kernel\":{\"language\":"
-                   "\"python\"}%s%s",
-                   state, with_record ? "," : "}",
+                   "{\"state\":\"%s\",\"execution_count\":%d,\"queued\":%d,\"kernel\":"
+                   "{\"language\":\"python\"}%s%s",
+                   state, box->fake->execution_count, box->fake->queued, with_record ? "," : "}",
                    !with_record ? ""
                    : record     ? record
                                 : "\"record\":null}");
@@ -113,6 +118,10 @@ static void fake_shim_frame(struct fake_box *box, const struct frame_header *hea
         fake_shim_status(box, "starting", false);
         if (!box->fake->shim_silent)
             fake_shim_status(box, box->fake->shim_state, false);
+        break;
+    case SHIM_RECORD:
+        (void)snprintf(box->record, sizeof box->record, "{\"record\":%.*s}", (int)header->length,
+                       payload);
         break;
     case SHIM_HELLO:
         /* A change of state that has nothing to do with the question may come first. */
@@ -229,6 +238,7 @@ static void fake_usage(struct fake *fake, struct keeper_message answer)
             continue;
         struct keeper_message entry = answer;
         memcpy(entry.id, fake->boxes[i].id, 16);
+        entry.limits = fake->boxes[i].limits;
         entry.flags = --left ? KEEPER_MORE : 0;
         fake_send(fake, &entry);
     }
@@ -259,7 +269,15 @@ static void fake_answer(struct fake *fake, struct keeper_message message)
         message.status = fake->create_status;
         (void)snprintf(message.text, sizeof message.text, "%s", message.status ? "no room" : "");
         if (message.status == 0)
-            (void)fake_box_make(fake, message.id);
+            fake_box_make(fake, message.id)->limits = message.limits;
+        break;
+    case KEEPER_ADAPT:
+        if (fake->silent)
+            return;
+        message.status = box ? fake->adapt_status : -ENOENT;
+        message.flags = fake->adapt_flags;
+        if (message.status == 0)
+            box->limits = message.limits;
         break;
     case KEEPER_REMOVE:
         message.status = box ? 0 : -ENOENT;
@@ -322,7 +340,8 @@ static void fake_accept(struct source *source, uint32_t events, void *user)
 static void fake_start(struct fake *fake, struct loop *loop)
 {
     char path[FAKE_PATH];
-    *fake = (struct fake){.loop = loop, .fd = -1, .shim_state = "ready"};
+    *fake = (struct fake){
+        .loop = loop, .fd = -1, .shim_state = "ready", .execution_count = 3, .queued = 1};
     make_directory(fake->folder);
     (void)snprintf(path, sizeof path, "%s/" SHIM_SOCKET_DIR, fake->folder);
     assert_int_equal(mkdir(path, 0700), 0);

@@ -56,7 +56,7 @@ static void start_service(struct fixture *fixture)
 {
     int fd = unix_connect(fixture->keeper.socket, SOCK_SEQPACKET | SOCK_NONBLOCK);
     assert_true(fd >= 0);
-    fixture->service = service_new(&fixture->config, fixture->loop, fd);
+    fixture->service = service_new(&fixture->config, fixture->loop, fd, -1);
     service_start(fixture->service);
     RUN_UNTIL(fixture->loop, fixture->service->phase == SERVICE_RUNNING);
 }
@@ -71,6 +71,7 @@ static int set_up(void **state)
     fixture->config.state = must_copy(fixture->keeper.folder);
     fixture->config.max_sandboxes = 4;
     fixture->config.max_creating = 2;
+    fixture->config.pool_size = 0;
     start_service(fixture);
     *state = fixture;
     return 0;
