@@ -27,7 +27,8 @@ enum {
     SLOWEST_RETRY_MS = 60 * 1000,
     SCARCE_MS = 5000,    /* until memory is looked at again */
     SCARCE_FRACTION = 8, /* less than an eighth of the machine's memory is left */
-    WARM_SECONDS = 3600
+    WARM_SECONDS = 3600,
+    STAGGER_SECONDS = 60 /* those made together do not end together */
 };
 
 /* --- what members are made of ------------------------------------------------------------------- */
@@ -163,7 +164,8 @@ static bool make_one(struct pool *pool)
 {
     int64_t now = wall_seconds();
     struct record record = {.created_at = now,
-                            .expires_at = now + WARM_SECONDS,
+                            .expires_at =
+                                now + WARM_SECONDS + (int64_t)pool->count * STAGGER_SECONDS,
                             .limits = standard_limits(pool->service->config)};
     memcpy(record.recipe, pool->recipe, sizeof record.recipe);
     return sandbox_warm_up(pool->service, &record,

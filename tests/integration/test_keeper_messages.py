@@ -2,19 +2,21 @@
 
 import socket
 import struct
+import uuid
 
 import pytest
 
 import host
 
-VERSION, HELLO, OPEN = 2, 1, 7
+VERSION, HELLO, OPEN, ADAPT = 3, 1, 7, 8
+MIB = 1 << 20
 LONGEST = 1024
 
 
-def message(kind, path=b"", announced=None, version=VERSION, sandbox=bytes(16)):
+def message(kind, path=b"", announced=None, version=VERSION, sandbox=bytes(16), limits=(0, 0, 0, 0)):
     """struct keeper_message of include/husk/keeper_protocol.h, and a path behind it."""
     head = struct.pack("=IIQiI16s", version, kind, 4711, 0, 0, sandbox)
-    limits_and_usage = bytes(24 + 32)
+    limits_and_usage = struct.pack("=QQII", *limits) + bytes(32)
     return head + limits_and_usage + struct.pack("=II", len(path) if announced is None else announced, 0) + bytes(240) + path
 
 
@@ -71,6 +73,24 @@ def test_well_formed(own):
     assert status == -71
     status, _ = ask(own, message(99))
     assert status == -38
+
+
+def test_adapt(own):
+    sandbox = own.create()
+    known, good = uuid.UUID(sandbox.id).bytes, (128 * MIB, 64 * MIB, 500, 32)
+    assert ask(own, message(ADAPT, limits=good))[0] == -2, "there is no such sandbox"
+    for place, wrong in ((0, 0), (0, 1 << 63), (1, MIB), (2, 0), (2, 1 << 31), (3, 1), (3, 1 << 31)):
+        limits = [*good[:place], wrong, *good[place + 1 :]]
+        assert ask(own, message(ADAPT, sandbox=known, limits=limits))[0] == -22, limits
+    assert ask(own, message(ADAPT, sandbox=known, limits=good))[0] == 0
+    sandbox.run("import os; disk = os.statvfs('/home/user')")
+    assert sandbox.value("disk.f_blocks * disk.f_frsize") == 64 * MIB
+    # More is used than these allow: nothing changes.
+    sandbox.run("open('x', 'wb').write(bytes(40 << 20))")
+    assert ask(own, message(ADAPT, sandbox=known, limits=(128 * MIB, 32 * MIB, 500, 32)))[0] == -16
+    sandbox.run("disk = os.statvfs('/home/user')")
+    assert sandbox.value("disk.f_blocks * disk.f_frsize") == 64 * MIB
+    sandbox.close()
 
 
 @pytest.mark.parametrize(
