@@ -224,7 +224,7 @@ static void test_failures(void **state)
     fixture->keeper.create_status = 0;
     /* Plain creates work meanwhile. */
     (void)create_made(fixture, (struct wish){.env = true});
-    skip_time(60 * 1000);
+    skip_time(20 * 1000);
     fill(fixture);
     assert_int_equal(fixture->pool->failed, 0);
 }

@@ -72,7 +72,6 @@ static void revert(struct fixture *fixture, enum change change)
     fixture->keeper.shim_state = "ready";
     if (change == CHANGE_SIZE)
         restart_service(fixture);
-    skip_time(60 * 1000);
     fill(fixture);
 }
 
