@@ -1,6 +1,8 @@
 /* What was created or changed since a moment, in trees that hostile code made. On a tmpfs, as the sandboxes' files are. */
 #include "unit.h"
 
+#include "still_clock.h"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

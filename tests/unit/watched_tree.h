@@ -8,6 +8,7 @@
 
 #include "shim/changed_files.h"
 #include "shim/tree_watch.h"
+#include "still_clock.h"
 
 enum {
     HELD = 8,   /* descriptors that stay open from one execution to the next */
