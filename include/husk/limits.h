@@ -19,6 +19,7 @@ enum {
     MAX_HEADER_BYTES = 16 * KIB,           /* above: 431, by us; far above: by libmicrohttpd */
     MAX_DISCARDED_BYTES = 64 * MIB,        /* read of a refused body, so that the answer arrives */
     MAX_BUFFERED_BODIES_BYTES = 256 * MIB, /* of all requests together */
+    MAX_UNREAD_ANSWERS_BYTES = 256 * MIB,  /* held for clients; then nothing large is begun */
     RECEIVE_SECONDS = 120,                 /* for the body of a request */
     SEND_SECONDS = 300,                    /* for its answer */
 

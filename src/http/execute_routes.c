@@ -9,6 +9,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
+#include "http/server.h"
 #include "http/stream.h"
 #include "huskd/sandbox.h"
 
@@ -48,6 +49,19 @@ static void answer_out_of_memory(struct request *request)
     answer_problem(request, &problem);
 }
 
+/* An answer stays in memory until its client has read it, and many of 24 MiB may wait for clients that do not. False: there are
+ * enough of them, and that is answered. */
+static bool has_room_for_answer(struct request *request)
+{
+    struct problem problem;
+    if (server_unread(request->server) < MAX_UNREAD_ANSWERS_BYTES)
+        return true;
+    problem_set(&problem, PROBLEM_OUT_OF_MEMORY,
+                "Too many large answers wait for clients to read them. Try again in a moment.");
+    answer_problem(request, &problem);
+    return false;
+}
+
 /* --- execute ------------------------------------------------------------------------------------ */
 
 static void executed(const struct shim_answer *answer, void *user)
@@ -57,6 +71,13 @@ static void executed(const struct shim_answer *answer, void *user)
         answer_problem(request, answer->problem);
     else
         answer_json_text(request, MHD_HTTP_OK, answer->body, answer->length);
+}
+
+/* It can be fetched again, so it need not be held. */
+static void fetched(const struct shim_answer *answer, void *user)
+{
+    if (answer->problem || has_room_for_answer(user))
+        executed(answer, user);
 }
 
 static void accepted(const struct shim_answer *answer, void *user)
@@ -109,10 +130,10 @@ void route_execute(struct request *request)
     struct execute_fields fields;
     if (!request_find_sandbox(request))
         return;
-    if (execute_fields_read(request, &fields, &problem))
-        execute(request, &fields);
-    else
+    if (!execute_fields_read(request, &fields, &problem))
         answer_problem(request, &problem);
+    else if (fields.stream || has_room_for_answer(request))
+        execute(request, &fields);
     execute_fields_free(&fields);
 }
 
@@ -125,9 +146,9 @@ void route_execution(struct request *request)
     message = json ? json_dumps(json, JSON_COMPACT) : NULL;
     if (!message)
         return answer_out_of_memory(request);
-    call(request, SHIM_FETCH,
-         (struct shim_request){
-             .payload = message, .callback = executed, .patience_ms = PATIENCE_MS});
+    call(
+        request, SHIM_FETCH,
+        (struct shim_request){.payload = message, .callback = fetched, .patience_ms = PATIENCE_MS});
 }
 
 /* --- input, interrupt and restart --------------------------------------------------------------- */

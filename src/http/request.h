@@ -64,7 +64,8 @@ struct request {
     /* The answer. */
     unsigned status;
     struct MHD_Response *response;
-    char allow[48]; /* for 405 */
+    char allow[48];      /* for 405 */
+    size_t answer_bytes; /* of a large answer, in memory until the client has it */
     uint64_t answered_ms;
     bool suspended;
 

@@ -96,6 +96,7 @@ void answer_json_text(struct request *request, unsigned status, const char *text
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(length, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    request->answer_bytes = response ? length : 0;
     answer_as(request, status, response, "application/json");
 }
 

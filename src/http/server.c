@@ -307,6 +307,14 @@ size_t server_waiting(const struct server *server)
     return count;
 }
 
+size_t server_unread(const struct server *server)
+{
+    size_t bytes = 0;
+    for (const struct request *request = server->requests; request; request = request->next)
+        bytes += request->answer_bytes;
+    return bytes;
+}
+
 size_t server_open(const struct server *server)
 {
     return server->open;

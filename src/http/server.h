@@ -18,6 +18,8 @@ void server_stop_listening(struct server *server);
 size_t server_waiting(const struct server *server);
 /* Requests whose answer is not wholly sent, waiting ones included. */
 size_t server_open(const struct server *server);
+/* Bytes of answers that are in memory until their clients have read them. */
+size_t server_unread(const struct server *server);
 /* Answer every request that waits: 503, shutting_down. */
 void server_dismiss(struct server *server);
 /* No request may be waiting. */

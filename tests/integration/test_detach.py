@@ -1,11 +1,15 @@
 """Executions that nobody waits for; and what an execution can be given."""
 
+import contextlib
+import socket
 import uuid
 
 import pytest
 
 import host
-from service import later, problem
+from service import later, problem, sanitized
+
+MIB = 1 << 20
 
 OVER = ("ok", "error", "timeout", "interrupted", "died")
 
@@ -62,6 +66,29 @@ def test_many_fetch_a_large_result(sandbox):
     for answer in asked:
         assert (answer.result().status_code, len(answer.result().content) > 22_000_000) == (200, True)
     assert meanwhile.result()["stdout"] == "meanwhile\n"
+
+
+def test_answers_that_nobody_reads(private):
+    """huskd holds some of them for their clients, and then no more: there may be thousands of clients."""
+    service = private().start()
+    sandbox = service.create()
+    execution = detach(sandbox, "display({'text/plain': 'x' * 11_000_000, 'text/html': 'y' * 11_000_000}, raw=True)")
+    assert result(sandbox, execution)["status"] == "ok"
+    path = f"{sandbox.path}/executions/{execution}"
+    with contextlib.ExitStack() as clients:
+        for _ in range(40):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        host.until(lambda: service.get(path).status_code == 503, 60, "another one to be refused")
+        problem(service.get(path), 503, "out_of_memory")
+        problem(sandbox.post("execute", json={"code": "1"}), 503, "out_of_memory")
+        with sandbox.stream("print('streams hold little')") as stream:
+            assert stream.until("stdout") and stream.rest()[-1]["status"] == "ok"
+        if not sanitized():
+            assert host.Process(service.process.pid).resident_bytes < 400 * MIB
+    host.until(lambda: service.get(path).status_code == 200, 20, "the clients that left to be forgotten")
+    assert sandbox.execute("print('again')")["stdout"] == "again\n"
 
 
 def test_caller_need_not_stay(sandbox):
