@@ -109,6 +109,8 @@ static void finish(struct executor *executor, enum ending ending, const char *de
 {
     struct execution *execution = TAKE_POINTER(executor->running);
     timer_disarm(executor->stop_timer);
+    if (executor->holding)
+        outputs_mark_truncated(execution->outputs); /* there was more, which is lost now */
     execution_collect_files(execution, executor->setup.home_fd, executor->watch,
                             executor->setup.links);
     if (outputs_execution_count(execution->outputs) >= 0)

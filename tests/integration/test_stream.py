@@ -271,6 +271,35 @@ def test_reader_that_stops_reading(sandbox, bounded):
     assert len(text) < 16 * MIB, "what the sockets hold, and what waits"
 
 
+def test_kernel_dies_while_its_output_is_held(sandbox):
+    """What it had sent and nobody took is lost, and that is told."""
+    code = """
+import os, threading, time
+written = 0
+def kill_when_held():
+    seen = -1
+    while seen != written:
+        seen = written
+        time.sleep(0.3)
+    os.kill(os.getpid(), 9)
+threading.Thread(target=kill_when_held).start()
+while True:
+    print('y' * 9_999)
+    written += 1
+"""
+    with socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+        reader.settimeout(60)
+        reader.connect(("127.0.0.1", sandbox.service.port))
+        reader.sendall(request_text(sandbox, code, "application/x-ndjson"))
+        sandbox.until_state("busy")
+        sandbox.until_state("ready", 60)
+        answer = http.client.HTTPResponse(reader)
+        answer.begin()
+        end = json.loads(answer.read().splitlines()[-1])
+    assert (end["status"], end["error"], end["truncated"]) == ("died", "KernelDied", True)
+
+
 def test_reader_that_stops_and_never_comes_back(sandbox, bounded):
     """It is gone when its connection is closed, with its last bytes unread; others are not held up before that."""
     with socket.socket() as reader:
