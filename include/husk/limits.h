@@ -15,9 +15,9 @@ enum {
     CONNECTION_IDLE_SECONDS = 60,
     MAX_REQUEST_ID_LENGTH = 128,
     MAX_JSON_DEPTH = 64,
-    MAX_REQUEST_VALUES = 10000,            /* in the JSON of one request */
-    MAX_HEADER_BYTES = 16 * KIB,           /* above: 431, by us; far above: by libmicrohttpd */
-    MAX_DISCARDED_BYTES = 64 * MIB,        /* read of a refused body, so that the answer arrives */
+    MAX_REQUEST_VALUES = 101000,    /* in the JSON of one request: MAX_STDIN_LINES, and some more */
+    MAX_HEADER_BYTES = 16 * KIB,    /* above: 431, by us; far above: by libmicrohttpd */
+    MAX_DISCARDED_BYTES = 64 * MIB, /* read of a refused body, so that the answer arrives */
     MAX_BUFFERED_BODIES_BYTES = 256 * MIB, /* of all requests together */
     MAX_UNREAD_ANSWERS_BYTES = 256 * MIB,  /* held for clients; then nothing large is begun */
     RECEIVE_SECONDS = 120,                 /* for the body of a request */

@@ -96,7 +96,7 @@ static bool read_input(const json_t *body, struct execute_fields *fields, struct
         fields->input = json_incref(given);
     else if (text && bytes <= MAX_STDIN_BYTES)
         fields->input = lines_of_text(text, bytes);
-    else if (json_is_array(given))
+    else if (json_is_array(given) && json_array_size(given) <= MAX_STDIN_LINES)
         fields->input = lines_of_list(given, &bytes);
     if (fields->input && bytes <= MAX_STDIN_BYTES)
         return true;

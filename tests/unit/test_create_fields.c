@@ -56,7 +56,7 @@ static void test_parse(void **state)
 static void test_excess(void **state)
 {
     (void)state;
-    static char text[100000];
+    static char text[2 * MAX_REQUEST_VALUES + 100];
     memset(text, '[', sizeof text);
     assert_int_equal(parse(text, sizeof text), PROBLEM_MALFORMED_JSON);
     /* Exactly as deep as is allowed, then one more. */

@@ -326,6 +326,12 @@ static void size_of_stdin(void **state)
     assert_true(takes(json_pack("[s%, s%]", text, half, text, half)));
     assert_false(takes(json_pack("[s%, s%]", text, half, text, half + 1)));
     free(text);
+    json_t *lines = json_array();
+    while (json_array_size(lines) < MAX_STDIN_LINES)
+        json_array_append_new(lines, json_string("x"));
+    assert_true(takes(json_incref(lines)));
+    json_array_append_new(lines, json_string("x"));
+    assert_false(takes(lines));
 }
 
 /* --- streams and detaching ------------------------------------------------------------------ */
