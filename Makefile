@@ -137,9 +137,9 @@ $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
 	@echo "  python  environment of the benchmarks"
 	@$(BUILD)/venv/bin/pip install -q -r tests/bench/requirements.txt && touch $@
 
-bench: packages-build packages-test build image ## how fast it is, next to jupyter_client in the same run (ARGS="--json FILE")
+bench: packages-build packages-test build image ## how fast and small it is, next to others in the same run (ARGS="--full --only creation --json FILE --save")
 	@$(MAKE) --no-print-directory $(BUILD)/venv/.bench-ready
-	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(BUILD)/venv/bin/python -B tests/bench/round_trip.py $(ARGS)
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(BUILD)/venv/bin/python -B tests/bench/run.py $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)

@@ -1,0 +1,64 @@
+"""Whose memory it is: PSS, which counts a page that n processes share as an n-th of a page for each of them."""
+
+import os
+import re
+from pathlib import Path
+
+import host
+
+SANDBOX = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MB = 1 << 20
+
+
+def pss(pid):
+    """Bytes, 0 if the process has ended."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
+    except (FileNotFoundError, ProcessLookupError, StopIteration):
+        return 0
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Census:
+    """All processes of a service at one moment, by what they are for: `sandboxes` (id: pids of kernel, init, what they
+    started, and the shim), and `huskd`, `keeper`, `anchor`, `zygote` (pids)."""
+
+    def __init__(self, service):
+        self.sandboxes, self.shims = {}, []
+        self.huskd, self.keeper, self.anchor, self.zygote = [service.process.pid], [], [], []
+        for process in host.processes():
+            cgroup = self._cgroup(process, service.tree)
+            if cgroup is None:
+                continue
+            name, inside = process.program, SANDBOX.search(cgroup)
+            if name == "husk-shim":
+                self.shims.append(process.pid)
+                self.sandboxes.setdefault(process.arguments[1], []).append(process.pid)
+            elif inside:
+                self.sandboxes.setdefault(inside[0], []).append(process.pid)
+            elif name in ("husk-keeper", "husk-anchor"):
+                getattr(self, name.removeprefix("husk-")).append(process.pid)
+            elif process.pid not in self.huskd:
+                self.zygote.append(process.pid)
+
+    @staticmethod
+    def _cgroup(process, tree):
+        """The line of /proc/PID/cgroup that names the service, if there is one; below it the sandbox."""
+        try:
+            lines = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return next((line.partition(tree)[2] for line in lines if tree in line), None)
+
+    def of_sandboxes(self, ids):
+        """MB of each of these sandboxes."""
+        return [sum(map(pss, self.sandboxes.get(one, []))) / MB for one in ids]
+
+    def of(self, name):
+        """MB of one of the service's own programs."""
+        return sum(map(pss, getattr(self, name))) / MB
