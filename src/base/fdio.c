@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -120,6 +121,25 @@ int set_cloexec(int fd, bool on)
 void cloexec_from(int first)
 {
     (void)close_range((unsigned)first, ~0U, CLOSE_RANGE_CLOEXEC);
+}
+
+static int compare_descriptors(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
+}
+
+void close_others(int first, int *kept, size_t count)
+{
+    if (count > 0)
+        qsort(kept, count, sizeof kept[0], compare_descriptors);
+    for (size_t i = 0; i < count; i++) {
+        if (kept[i] < first)
+            continue;
+        if (kept[i] > first)
+            (void)close_range((unsigned)first, (unsigned)kept[i] - 1, 0);
+        first = kept[i] + 1;
+    }
+    (void)close_range((unsigned)first, ~0U, 0);
 }
 
 void raise_descriptor_limit(void)

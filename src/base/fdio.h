@@ -24,6 +24,8 @@ int set_nonblocking(int fd, bool on);
 int set_cloexec(int fd, bool on);
 /* Before an exec: of the descriptors from `first` on nothing stays open in the new program. */
 void cloexec_from(int first);
+/* After a fork: of the descriptors from `first` on only these stay open. Negative ones are none; the list is sorted here. */
+void close_others(int first, int *kept, size_t count);
 int close_fd(int fd); /* closes if >= 0; returns -1, so that `x = close_fd(x);` */
 
 /* As many descriptors as the hard limit allows: a sandbox costs a few in each program. */

@@ -243,6 +243,28 @@ static void all_descriptors_from_one_on_close_at_exec(void **state _unused_)
     assert_int_equal(in_child(mark_descriptors, NULL), 0);
 }
 
+static void keep_few_descriptors(void *user _unused_)
+{
+    static const int places[] = {10, 19, 20, 21, 22, 199, 200, 201};
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        child_check(dup2(STDERR_FILENO, places[i]) == places[i]);
+    int kept[] = {200, -1, 21, 10, 20, 21, -1};
+    close_others(19, kept, ARRAY_LENGTH(kept));
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+        int at = places[i];
+        bool open = fcntl(at, F_GETFD) >= 0;
+        child_check(open == (at == 10 || at == 20 || at == 21 || at == 200));
+    }
+    close_others(10, NULL, 0);
+    child_check(fcntl(10, F_GETFD) < 0 && fcntl(200, F_GETFD) < 0);
+    child_check(fcntl(STDERR_FILENO, F_GETFD) >= 0);
+}
+
+static void all_descriptors_but_a_few_are_closed(void **state _unused_)
+{
+    assert_int_equal(in_child(keep_few_descriptors, NULL), 0);
+}
+
 static void raise_limit(void *user _unused_)
 {
     struct rlimit limit;
@@ -334,6 +356,7 @@ int main(void)
         cmocka_unit_test(only_files_that_exist_are_written),
         cmocka_unit_test(flags_go_on_and_off_alone),
         cmocka_unit_test(all_descriptors_from_one_on_close_at_exec),
+        cmocka_unit_test(all_descriptors_but_a_few_are_closed),
         cmocka_unit_test(the_descriptor_limit_goes_up_to_the_hard_one),
         cmocka_unit_test(closing_gives_back_minus_one),
         cmocka_unit_test(listeners_are_found_by_path),
