@@ -1,6 +1,7 @@
 /* huskd: start-up and shutdown. The order of the start matters: what can fail because of the surroundings (address, state
  * directory, image) fails before anything is started; root is given up before the first request is read. */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
@@ -34,9 +35,10 @@ enum {
     EXIT_USAGE = 2,
     OWN_ID = 1, /* of P's range, when root starts us */
     STEP_MS = 20,
-    ANSWER_MS = 5000,   /* for requests that wait when we are told to stop */
-    SEND_MS = 2000,     /* for their answers to be taken */
-    STOP_MS = 20 * 1000 /* for every sandbox to end */
+    ANSWER_MS = 5000,    /* for requests that wait when we are told to stop */
+    SEND_MS = 2000,      /* for their answers to be taken */
+    STOP_MS = 20 * 1000, /* for every sandbox to end, */
+    STOP_EACH_MS = 50    /* and for each so much more */
 };
 
 enum stage {
@@ -61,6 +63,7 @@ struct program {
     enum stage stage;
     bool stop_sandboxes;
     uint64_t stage_end_ms;
+    uint64_t stop_ms;
     struct timer *stage_timer;
     int result;
 };
@@ -92,9 +95,10 @@ static void ask_to_stop(struct program *program)
 static void stop_everything(struct program *program)
 {
     log_line(LOG_INFO, "ending all sandboxes");
+    program->stop_ms = STOP_MS + STOP_EACH_MS * registry_count(program->service->registry);
     sandbox_forget_all(program->service);
     ask_to_stop(program);
-    enter_stage(program, STAGE_STOPPING, STOP_MS);
+    enter_stage(program, STAGE_STOPPING, program->stop_ms);
 }
 
 static void after_answers(struct program *program)
@@ -112,8 +116,9 @@ static void check_stopped(struct program *program, bool late)
         loop_stop(program->loop, program->result);
     } else if (late) {
         log_line(LOG_ERROR,
-                 "some sandboxes did not end within %d seconds; husk-anchor still holds %s",
-                 STOP_MS / 1000, program->config.state);
+                 "some sandboxes did not end within %" PRIu64
+                 " seconds; husk-anchor still holds %s",
+                 program->stop_ms / 1000, program->config.state);
         loop_stop(program->loop, EXIT_FAILURE);
     }
 }
