@@ -14,12 +14,13 @@ from contenders import Cold, Gateway, Husk
 from creation import CODE, HEALTH
 from health import Probe
 from measure import Row, percentile, timed
-from memory import MB, Census, pss
+from memory import MB, Census, pss, tree_cpu_seconds
 
 IMPORTS = "import numpy, pandas, matplotlib.pyplot"
 LEVELS = (1, 10, 100, 1000)
 OTHERS = 4  # kernels of ipykernel and of the gateway
 FILLERS = 2 * (os.cpu_count() or 1)
+IDLE_SECONDS = 3  # in which the CPU time of idle sandboxes is taken
 PATIENCE_SECONDS = 90  # for the imports of one level
 FAILURES = 3  # then no further sandbox is tried
 RESERVE_MB = 2500  # of the machine's memory, for everybody else
@@ -130,15 +131,24 @@ def memory_row(census, crowd, level, others):
     return row
 
 
-def program_rows(census, crowd, level, lost_mb):
+def idle_share(service):
+    """What sandboxes and keeper use of one core while nothing happens, all together, in percent."""
+    before = tree_cpu_seconds(service)
+    time.sleep(IDLE_SECONDS)
+    return (tree_cpu_seconds(service) - before) / IDLE_SECONDS * 100
+
+
+def program_rows(service, census, crowd, level, lost_mb):
     live = len(crowd.ids)
     huskd = Row(f"huskd at {level}", "MB PSS", census.of("huskd"))
     huskd.target = ("p50", HUSKD_MB + live * HUSKD_KB_EACH / 1024)
     keeper = Row(f"keeper and anchor at {level}", "MB PSS", census.of("keeper") + census.of("anchor"))
-    lost = Row(f"the machine's memory for each at {level}", "MB", lost_mb / live)
+    lost = Row(f"the machine's memory for each at {level}", "MB", lost_mb / live if lost_mb > 0 else None)
+    lost.note = "" if lost_mb > 0 else "others gave back more"
+    idle = Row(f"idle sandboxes at {level}, together", "% of a core", idle_share(service))
     zygote = Row(f"zygote at {level}", "MB PSS", census.of("zygote") if census.zygote else None)
     zygote.note = "" if census.zygote else "no zygote"
-    return [huskd, keeper, zygote, lost]
+    return [huskd, keeper, zygote, lost, idle]
 
 
 def loaded_rows(levels, others):
@@ -202,7 +212,7 @@ def growth_rows(full, levels, others):
                 row = memory_row(census, crowd, level, others)
                 row.note = "" if whole else f"with {len(crowd.ids)}: {crowd.reason()}"
                 memory.append(row)
-                programs += program_rows(census, crowd, level, lost)
+                programs += program_rows(service, census, crowd, level, lost)
                 programs.append(timed(f"/health while it grows to {level}", meanwhile, target=HEALTH))
             for name, samples in operations(full, crowd).items():
                 growth.setdefault(name, {})[level] = samples

@@ -17,6 +17,7 @@ import host  # noqa: E402
 from service import PROGRAMS, Service  # noqa: E402
 
 PROGRESS_SECONDS = 2
+STOP_SECONDS = 120  # for a thousand sandboxes
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -150,6 +151,10 @@ def has_pool():
     return "--pool " in text
 
 
+def has_zygote():
+    return (PROGRAMS / "husk-zygote.so").exists()
+
+
 def without_pool():
     """The flags of a service that makes every sandbox when it is asked for."""
     return ["--pool", "0"] if has_pool() else []
@@ -160,9 +165,13 @@ def running_service(*arguments):
     """A huskd of the benchmark's own. Whatever happens, nothing of it is left."""
     folder = Path(tempfile.mkdtemp(prefix="husk-test-", dir="/run"))
     folder.chmod(0o755)
-    service = Service(folder, "--log-level", "warning", *arguments)
+    service = Service(folder, *arguments)
+    service.stop_seconds = STOP_SECONDS
     try:
-        yield service.start()
+        service.start()
+        if has_zygote():  # it starts beside the service, and until then kernels are started in another way
+            host.until(lambda: "the zygote is ready" in service.log(), 120, "the zygote to be ready")
+        yield service
     finally:
         try:
             service.end()

@@ -1,4 +1,5 @@
-"""Whose memory it is: PSS, which counts a page that n processes share as an n-th of a page for each of them."""
+"""Whose memory and CPU time it is. Memory is PSS, which counts a page that n processes share as an n-th of a page for each
+of them."""
 
 import os
 import re
@@ -22,6 +23,17 @@ def pss(pid):
 def cpu_seconds(pid):
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def tree_cpu_seconds(service):
+    """Of everything in the service's cgroup: all but huskd. Finer than the ticks that processes are charged with."""
+    for folder in host.CGROUPS.glob("*/" + service.tree):
+        if (folder / "cpuacct.usage").exists():
+            return int((folder / "cpuacct.usage").read_text()) / 1e9
+    for folder in (*host.CGROUPS.glob(service.tree), *host.CGROUPS.glob("*/" + service.tree)):
+        if (folder / "cpu.stat").exists():
+            return int((folder / "cpu.stat").read_text().split()[1]) / 1e6
+    return 0
 
 
 class Census:

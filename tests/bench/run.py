@@ -66,7 +66,7 @@ def summary(measured):
 def main():
     options = arguments()
     host.become_reaper()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # also where they were ignored
         signal.signal(number, measure.interrupted)
     facts = report.facts(measure.machine(), "full" if options.full else "quick")
     last, _ = report.read_results()
@@ -85,7 +85,7 @@ def main():
     finally:
         end_descendants()
     summary(measured)
-    print(report.sentence(facts), "Above half a core of load trust only the ratios.")
+    print(report.sentence(facts), "Much above 0.5 even the ratios vary.")
     if options.json:
         options.json.write_text(json.dumps(report.as_json(measured, facts, last), indent=2) + "\n")
     if options.save:

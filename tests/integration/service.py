@@ -90,6 +90,7 @@ class Service:
         self.environment = {"PATH": os.environ["PATH"], "CANARY": "of-the-host", **(environment or {})}
         self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
         self.user = user
+        self.stop_seconds = STOP_SECONDS
         self.location = PROGRAMS
         self.process = None
         if config is not None:
@@ -161,7 +162,7 @@ class Service:
     def stop(self, number=signal.SIGTERM):
         """Send a signal to huskd and wait for its end; gives its exit status."""
         self.process.send_signal(number)
-        code = self.process.wait(STOP_SECONDS)
+        code = self.process.wait(self.stop_seconds)
         self.process = None
         return code
 
@@ -171,7 +172,7 @@ class Service:
             self.start()
         if self.process is not None:
             assert self.stop(signal.SIGINT) == 0, self.log()[-2000:]
-        host.until(self.is_gone, STOP_SECONDS, f"nothing of {self.state} to be left")
+        host.until(self.is_gone, self.stop_seconds, f"nothing of {self.state} to be left")
 
     def kill(self):
         """For a service that does not do what it should: the anchor's end is the end of all of it."""
@@ -182,7 +183,7 @@ class Service:
         for process in host.processes():
             if process.program == "husk-anchor" and str(self.state) in process.arguments:
                 os.kill(process.pid, signal.SIGKILL)
-        host.until(lambda: not self.programs("husk-shim"), STOP_SECONDS, "the kernel to end the service")
+        host.until(lambda: not self.programs("husk-shim"), self.stop_seconds, "the kernel to end the service")
 
     def has_socket(self):
         return (self.state / "keeper.sock").exists()
