@@ -165,7 +165,8 @@ def running_service(*arguments):
     """A huskd of the benchmark's own. Whatever happens, nothing of it is left."""
     folder = Path(tempfile.mkdtemp(prefix="husk-test-", dir="/run"))
     folder.chmod(0o755)
-    service = Service(folder, *arguments)
+    # In a session of its own, so that Ctrl-C is ours to handle.
+    service = Service(folder, *arguments, user={"start_new_session": True})
     service.stop_seconds = STOP_SECONDS
     try:
         service.start()
