@@ -66,6 +66,7 @@ enum {
                               MAX_STDIN_LINES * 4 + 64 * KIB, /* as JSON */
     MAX_PROMPT_BYTES = 4 * KIB,
     MAX_DISPLAY_ID_LENGTH = 255,
+    MAX_DISPLAYS_OF_ID = 16,          /* that one update changes: each is rendered anew */
     MAX_TEXT_PATH_LENGTH = 96,        /* where a kernel keeps the whole of a text that was cut */
     MAX_KEPT_RESULTS = 32,            /* of detached executions; the oldest is forgotten */
     MAX_KEPT_BYTES = 64 * MIB,        /* of those; the newest is kept in any case */

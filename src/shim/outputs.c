@@ -251,10 +251,19 @@ static const char *display_id(const json_t *content)
     return text && length == strlen(text) && length <= MAX_DISPLAY_ID_LENGTH ? text : NULL;
 }
 
-/* Beyond the limit, or without memory, it just cannot be updated any more. */
+static size_t times_shown(const struct outputs *outputs, const char *id)
+{
+    size_t times = 0;
+    for (size_t i = 0; i < outputs->updatable_count; i++)
+        times += strcmp(outputs->updatables[i].id, id) == 0;
+    return times;
+}
+
+/* Beyond the limits, or without memory, it just cannot be updated any more. */
 static void remember(struct outputs *outputs, const struct display *display)
 {
-    if (!display->id || outputs->updatable_count == MAX_RESULTS)
+    if (!display->id || outputs->updatable_count == MAX_RESULTS ||
+        times_shown(outputs, display->id) == MAX_DISPLAYS_OF_ID)
         return;
     if (outputs->updatable_count == outputs->updatable_capacity) {
         size_t capacity = outputs->updatable_capacity ? outputs->updatable_capacity * 2 : 8;

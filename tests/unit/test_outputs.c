@@ -205,6 +205,22 @@ static void updates(void **state)
         " {'type': 'c/c', 'data': '8', 'output': 3, 'display_id': 'unknown', 'update': true}]");
 }
 
+/* One message must not make the shim render a thousand. */
+static void one_id_for_many(void **state)
+{
+    for (size_t i = 0; i < MAX_RESULTS; i++)
+        add(state, "display_data", "{'data': {'a/a': 'old'}, 'transient': {'display_id': 'x'}}");
+    add(state, "update_display_data", "{'data': {'a/a': 'new'}, 'transient': {'display_id': 'x'}}");
+    json_t *answer = render(state);
+    const json_t *results = json_object_get(answer, "results");
+    assert_int_equal(json_array_size(results), MAX_RESULTS);
+    for (size_t i = 0; i < MAX_RESULTS; i++) {
+        const json_t *data = json_object_get(json_array_get(results, i), "data");
+        assert_string_equal(json_string_value(data), i < MAX_DISPLAYS_OF_ID ? "new" : "old");
+    }
+    json_decref(answer);
+}
+
 static void whole_text(void **state)
 {
     static const char *const unusable[] = {
@@ -456,6 +472,7 @@ int main(void)
         TEST(long_stream),
         TEST(results),
         TEST(updates),
+        TEST(one_id_for_many),
         TEST(clearing),
         TEST(errors),
         TEST(replies),
