@@ -28,10 +28,6 @@
 #include "husk/confine.h"
 #include "husk/zygote_protocol.h"
 
-enum {
-    USER_ID = 1000
-};
-
 static const char working_directory[] = "/home/user";
 
 /* Of the interpreter that has loaded this. */
@@ -88,25 +84,6 @@ static int join_namespaces(int init, struct failure *why)
     return 0;
 }
 
-static int confine_self(struct failure *why)
-{
-    _cleanup_close_ int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (status < 0)
-        return fail(why, errno, "open /proc/self/status");
-    _cleanup_close_ int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (score < 0)
-        return fail(why, errno, "open /proc/self/oom_score_adj");
-    struct confinement how = {.uid = USER_ID,
-                              .filter_fd = ZYGOTE_FILTER_FD,
-                              .status_fd = status,
-                              .score_adjustment_fd = score};
-    int r = confine(&how, why);
-    /* A change of ids makes a process undumpable, and its own files in /proc somebody else's. */
-    if (r >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-        return fail(why, errno, "become dumpable");
-    return r;
-}
-
 /* A session of its own, so that a signal to its group reaches all it starts; standard streams; no other descriptor. */
 static int settle(int output, int report_socket, struct failure *why)
 {
@@ -117,9 +94,12 @@ static int settle(int output, int report_socket, struct failure *why)
         return fail(why, errno, "set standard streams");
     if (chdir(working_directory) < 0)
         return fail(why, errno, "go to %s", working_directory);
-    int r = confine_self(why);
+    int r = confine_inside(ZYGOTE_FILTER_FD, why);
     if (r < 0)
         return r;
+    /* A change of ids makes a process undumpable, and its own files in /proc somebody else's. */
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return fail(why, errno, "become dumpable");
     /* A shim that does not listen any more has started another kernel. */
     r = report(report_socket, FORK_JOINED, getpid(), "");
     if (r < 0)

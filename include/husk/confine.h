@@ -24,3 +24,10 @@ struct confinement {
 
 /* 0, or -errno: then exit at once. */
 int confine(const struct confinement *how, struct failure *why);
+
+/* Of every process that starts inside a container: the one user that exists there, limits by the cgroup. `filter_fd` as above. Its
+ * namespaces, /proc among them, must be the container's already. */
+enum {
+    SANDBOX_USER_ID = 1000
+};
+int confine_inside(int filter_fd, struct failure *why);

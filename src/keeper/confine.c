@@ -1,6 +1,7 @@
 #include "husk/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -172,4 +173,19 @@ int confine(const struct confinement *how, struct failure *why)
     if (r >= 0)
         r = install_filter(how->filter_fd, why);
     return r < 0 ? r : check(how, why);
+}
+
+int confine_inside(int filter_fd, struct failure *why)
+{
+    _cleanup_close_ int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (status < 0)
+        return fail(why, errno, "open /proc/self/status");
+    _cleanup_close_ int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score < 0)
+        return fail(why, errno, "open /proc/self/oom_score_adj");
+    struct confinement how = {.uid = SANDBOX_USER_ID,
+                              .filter_fd = filter_fd,
+                              .status_fd = status,
+                              .score_adjustment_fd = score};
+    return confine(&how, why);
 }

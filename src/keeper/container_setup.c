@@ -20,10 +20,6 @@
 #include "husk/confine.h"
 #include "husk/init_protocol.h"
 
-enum {
-    USER_ID = 1000
-};
-
 static const char host_name[] = "husk";
 
 /* ipykernel binds to the loopback address for the output of forked children. */
@@ -83,21 +79,6 @@ static int enter_user_namespace(const struct setup *setup, struct failure *why)
     return 0;
 }
 
-static int confine_self(const struct setup *setup, struct failure *why)
-{
-    _cleanup_close_ int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (status < 0)
-        return fail(why, errno, "open /proc/self/status");
-    _cleanup_close_ int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (score < 0)
-        return fail(why, errno, "open /proc/self/oom_score_adj");
-    struct confinement how = {.uid = USER_ID,
-                              .filter_fd = setup->filter_fd,
-                              .status_fd = status,
-                              .score_adjustment_fd = score};
-    return confine(&how, why);
-}
-
 /* Standard streams lead nowhere; the socket to the shim is the only other thing init gets. */
 static int execute_init(const struct setup *setup, struct failure *why)
 {
@@ -138,7 +119,7 @@ static void run(const struct setup *setup)
     if (r >= 0)
         r = enter_user_namespace(setup, &why);
     if (r >= 0)
-        r = confine_self(setup, &why);
+        r = confine_inside(setup->filter_fd, &why);
     if (r >= 0)
         (void)execute_init(setup, &why);
     struct setup_report report = {.code = why.code ? why.code : EINVAL};
@@ -164,7 +145,7 @@ pid_t setup_fork(const struct setup *setup, int *pidfd, struct failure *why)
 int setup_write_map(pid_t pid, uid_t uid, struct failure *why)
 {
     char line[64], path[64];
-    (void)snprintf(line, sizeof line, "%d %u 1\n", USER_ID, uid);
+    (void)snprintf(line, sizeof line, "%d %u 1\n", SANDBOX_USER_ID, uid);
     const struct {
         const char *file, *text;
     } writes[] = {{"setgroups", "deny"}, {"uid_map", line}, {"gid_map", line}};
