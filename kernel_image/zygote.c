@@ -240,6 +240,9 @@ int zygote_serve(char *strings, size_t size)
         }
         if (watched[0].revents)
             r = receive(&request, own_namespace);
+        /* What one sandbox was given in its environment must not be in the memory of the next. */
+        if (r == 0)
+            explicit_bzero(&request, sizeof request);
     }
     if (r < 0)
         return r;

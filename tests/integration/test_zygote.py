@@ -1,6 +1,7 @@
 """Kernels that are forked from a zygote: alike in what they have imported, and in nothing else."""
 
 import os
+import secrets
 import signal
 
 import pytest
@@ -82,6 +83,27 @@ def test_keys_files_and_environment_are_not_shared(create):
     first.run("open('mine', 'w').write('x'); import numpy; numpy.mark = 'of the first'; numpy.pi = 3")
     assert second.value("os.listdir(), hasattr(__import__('numpy'), 'mark')") == ([], False)
     assert create().value("__import__('numpy').pi > 3.14") is True
+
+
+def test_nothing_of_an_earlier_sandbox_is_in_memory(create):
+    """Its environment went through the zygote, on the way to its own kernel."""
+    marker = secrets.token_hex(16)
+    first = create(env={"FILLER": "x" * 4000, "SECRET": marker})
+    assert first.run("import os; print(os.environ['SECRET'])") == marker + "\n"
+    code = f"""
+found = 0
+needle = ({marker[:16]!r} + {marker[16:]!r}).encode()
+with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb', 0) as memory:
+    for line in maps:
+        start, end = (int(part, 16) for part in line.split()[0].split('-'))
+        if 'r' in line.split()[1] and not line.rstrip().endswith(('[vvar]', '[vsyscall]', '[vvar_vclock]')):
+            memory.seek(start)
+            found += memory.read(end - start).count(needle)
+needle = None
+print(found)
+"""
+    assert int(first.run(code)) > 1, "this is how one would find it"
+    assert int(create().run(code)) <= 1, "the needle itself"
 
 
 def test_environment_is_that_of_an_executed_kernel(create):
