@@ -24,6 +24,7 @@
 #include "huskd/keeper_client.h"
 #include "huskd/ledger.h"
 #include "huskd/listen_address.h"
+#include "huskd/pool.h"
 #include "huskd/privileges.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
@@ -35,6 +36,8 @@ enum {
     EXIT_USAGE = 2,
     OWN_ID = 1, /* of P's range, when root starts us */
     STEP_MS = 20,
+    ZYGOTE_MS =
+        2000, /* a fresh keeper's zygote imports for so long; sandboxes made before that start slowly and cost more memory */
     ANSWER_MS = 5000,    /* for requests that wait when we are told to stop */
     SEND_MS = 2000,      /* for their answers to be taken */
     STOP_MS = 20 * 1000, /* for every sandbox to end, */
@@ -54,6 +57,7 @@ struct program {
     int listen_fd;
     int lock_fd;
     int keeper_fd;
+    bool fresh; /* so is the keeper */
     int ledger_fd;
     struct loop *loop;
     struct service *service;
@@ -201,6 +205,7 @@ static int find_keeper(struct program *program, struct failure *why)
     r = keeper_connect(path, version, why);
     if (r == -ENOENT || r == -ECONNREFUSED) {
         r = anchor_start(&program->config, why);
+        program->fresh = true;
         if (r == 0)
             r = keeper_connect(path, version, why);
     }
@@ -258,6 +263,8 @@ static int start_service(struct program *program, struct failure *why)
     program->server = server_new(program->service, program->guard, program->listen_fd, why);
     if (!program->server)
         return -EIO;
+    if (program->fresh)
+        pool_pause(program->service->pool, ZYGOTE_MS);
     service_start(program->service);
     return 0;
 }

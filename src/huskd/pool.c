@@ -204,6 +204,11 @@ void pool_begin(struct pool *pool)
     pool_wake(pool);
 }
 
+void pool_pause(struct pool *pool, uint64_t milliseconds)
+{
+    pool->not_before_ms = now_ms() + milliseconds;
+}
+
 void pool_wake(struct pool *pool)
 {
     if (pool->size > 0)

@@ -68,6 +68,8 @@ struct pool *pool_free(struct pool *pool);                     /* NULL ok, retur
 void pool_begin(struct pool *pool);
 /* Something has changed that may let it make more. Cheap; nothing happens before the loop's next round. */
 void pool_wake(struct pool *pool);
+/* Make none for so long. */
+void pool_pause(struct pool *pool, uint64_t milliseconds);
 size_t pool_warm(const struct pool *pool);   /* how many wait */
 size_t pool_making(const struct pool *pool); /* how many are on their way */
 
