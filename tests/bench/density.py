@@ -20,7 +20,7 @@ IMPORTS = "import numpy, pandas, matplotlib.pyplot"
 LEVELS = (1, 10, 100, 1000)
 OTHERS = 4  # kernels of ipykernel and of the gateway
 FILLERS = 2 * (os.cpu_count() or 1)
-IDLE_SECONDS = 3  # in which the CPU time of idle sandboxes is taken
+IDLE_SECONDS = 20  # in which their CPU time is taken: each wakes up every ten seconds, often all at once
 PATIENCE_SECONDS = 90  # for the imports of one level
 FAILURES = 3  # then no further sandbox is tried
 RESERVE_MB = 2500  # of the machine's memory, for everybody else
@@ -145,10 +145,10 @@ def program_rows(service, census, crowd, level, lost_mb):
     keeper = Row(f"keeper and anchor at {level}", "MB PSS", census.of("keeper") + census.of("anchor"))
     lost = Row(f"the machine's memory for each at {level}", "MB", lost_mb / live if lost_mb > 0 else None)
     lost.note = "" if lost_mb > 0 else "others gave back more"
-    idle = Row(f"idle sandboxes at {level}, together", "% of a core", idle_share(service))
+    idle = [] if level < 100 else [Row(f"idle sandboxes at {level}, together", "% of a core", idle_share(service))]
     zygote = Row(f"zygote at {level}", "MB PSS", census.of("zygote") if census.zygote else None)
     zygote.note = "" if census.zygote else "no zygote"
-    return [huskd, keeper, zygote, lost, idle]
+    return [huskd, keeper, zygote, lost, *idle]
 
 
 def loaded_rows(levels, others):
