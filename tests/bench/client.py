@@ -4,7 +4,7 @@ complete."""
 import json
 import socket
 
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 90
 
 
 class Http:

@@ -79,8 +79,9 @@ def main():
             else:
                 measured[name] = rows
                 print(report.terminal(name, rows, last.get(name, {})), end="\n\n", flush=True)
-    except KeyboardInterrupt:
-        measure.progress("interrupted; everything that was started is ended")
+    except KeyboardInterrupt as interrupt:
+        name = signal.Signals(*interrupt.args).name if interrupt.args else "SIGINT"
+        measure.progress(f"{name}: ending everything that was started")
         return 130
     finally:
         end_descendants()
