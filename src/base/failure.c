@@ -38,18 +38,6 @@ int fail_plain(struct failure *why, int code, const char *format, ...)
     return result;
 }
 
-int fail_context(struct failure *why, const char *format, ...)
-{
-    struct failure inner = *why;
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(why->text, sizeof why->text, format, arguments);
-    va_end(arguments);
-    size_t used = strlen(why->text);
-    (void)snprintf(why->text + used, sizeof why->text - used, ": %s", inner.text);
-    return -why->code;
-}
-
 void assert_failed(const char *condition, const char *file, int line)
 {
     log_line(LOG_ERROR, "this is a bug in Husk: %s does not hold at %s:%d", condition, file, line);

@@ -18,10 +18,6 @@ int fail(struct failure *why, int code, const char *format, ...) _printf_(3, 4);
 /* The same, with a sentence that already says everything: no errno text is added. */
 int fail_plain(struct failure *why, int code, const char *format, ...) _printf_(3, 4);
 
-/* Put context in front of a reason that is already there: "start shim: open x: …". Returns
- * -why->code; `why` must not be NULL here. */
-int fail_context(struct failure *why, const char *format, ...) _printf_(2, 3);
-
 /* For our own mistakes: log and abort, in release builds too. A half-dead sandbox server is worse
  * than a restart. Never on data of a peer. */
 #define husk_assert(condition)                                                                     \

@@ -58,16 +58,6 @@ size_t utf8_cut(const char *data, size_t length, size_t limit)
     return limit;
 }
 
-size_t utf8_tail(const char *data, size_t length, size_t limit)
-{
-    if (length <= limit)
-        return 0;
-    size_t start = length - limit;
-    while (start < length && ((unsigned char)data[start] & 0xc0) == 0x80)
-        start++;
-    return start;
-}
-
 int parse_u64(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *ret)
 {
     if (text[0] < '0' || text[0] > '9')

@@ -9,8 +9,6 @@ bool utf8_valid(const char *data, size_t length);
 /* How many leading bytes of `data` are whole characters, at most `limit`: never cuts a character in
  * two. */
 size_t utf8_cut(const char *data, size_t length, size_t limit);
-/* Where to start so that at most `limit` bytes remain and no character is cut. */
-size_t utf8_tail(const char *data, size_t length, size_t limit);
 
 /* Whole string must be a decimal number within [minimum, maximum]. 0 or -EINVAL / -ERANGE. */
 int parse_u64(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *ret);

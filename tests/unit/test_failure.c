@@ -35,16 +35,6 @@ static void nobody_need_listen(void **state _unused_)
     assert_int_equal(fail_plain(NULL, -EIO, "read %s", "x"), -EIO);
 }
 
-static void context_goes_in_front(void **state _unused_)
-{
-    struct failure why = {0};
-    (void)fail_plain(&why, ENOSPC, "disk is full");
-    assert_int_equal(fail_context(&why, "write %s", "a"), -ENOSPC);
-    assert_int_equal(fail_context(&why, "create %d", 7), -ENOSPC);
-    assert_int_equal(why.code, ENOSPC);
-    assert_string_equal(why.text, "create 7: write a: disk is full");
-}
-
 static void long_texts_are_cut(void **state _unused_)
 {
     char text[1000];
@@ -57,11 +47,6 @@ static void long_texts_are_cut(void **state _unused_)
     assert_int_equal(fail(&place.why, EIO, "%s", text), -EIO);
     assert_int_equal(strlen(place.why.text), sizeof place.why.text - 1);
     assert_int_equal(fail_plain(&place.why, EIO, "%s", text), -EIO);
-    assert_int_equal(strlen(place.why.text), sizeof place.why.text - 1);
-    assert_int_equal(fail_context(&place.why, "front"), -EIO);
-    assert_int_equal(strlen(place.why.text), sizeof place.why.text - 1);
-    assert_memory_equal(place.why.text, "front: xxx", 10);
-    assert_int_equal(fail_context(&place.why, "%s", text), -EIO);
     assert_int_equal(strlen(place.why.text), sizeof place.why.text - 1);
     assert_string_equal(place.guard, "guarded");
 }
@@ -102,7 +87,6 @@ int main(void)
         cmocka_unit_test(the_code_may_have_either_sign),
         cmocka_unit_test(fail_plain_adds_nothing),
         cmocka_unit_test(nobody_need_listen),
-        cmocka_unit_test(context_goes_in_front),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(an_assertion_that_holds_does_nothing),
         cmocka_unit_test(an_assertion_that_does_not_hold_aborts_and_says_where),

@@ -142,23 +142,12 @@ static void cut_keeps_whole_characters_in_front(void **state _unused_)
     assert_int_equal(utf8_cut("abc", 3, SIZE_MAX), 3);
 }
 
-static void tail_keeps_whole_characters_at_the_end(void **state _unused_)
-{
-    static const size_t expected[] = {10, 10, 10, 10, 6, 6, 6, 3, 3, 1, 0, 0, 0};
-    for (size_t limit = 0; limit < ARRAY_LENGTH(expected); limit++)
-        assert_int_equal(utf8_tail(ladder, 10, limit), expected[limit]);
-    assert_int_equal(utf8_tail("", 0, 0), 0);
-    assert_int_equal(utf8_tail("abc", 3, SIZE_MAX), 0);
-}
-
 static void cuts_stay_inside_malformed_text(void **state _unused_)
 {
     char bytes[32];
     memset(bytes, 0x80, sizeof bytes);
     for (size_t limit = 0; limit < sizeof bytes + 2; limit++) {
         assert_true(utf8_cut(bytes, sizeof bytes, limit) <= limit);
-        size_t start = utf8_tail(bytes, sizeof bytes, limit);
-        assert_true(start <= sizeof bytes && sizeof bytes - start <= limit);
     }
 }
 
@@ -279,7 +268,6 @@ int main(void)
         cmocka_unit_test(malformed_utf8_is_not),
         cmocka_unit_test(every_code_point_is_right),
         cmocka_unit_test(cut_keeps_whole_characters_in_front),
-        cmocka_unit_test(tail_keeps_whole_characters_at_the_end),
         cmocka_unit_test(cuts_stay_inside_malformed_text),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(numbers_with_a_point),
