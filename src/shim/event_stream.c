@@ -213,7 +213,7 @@ static char *members_text(json_t *members, size_t *ret_length)
 void event_stream_put(struct event_stream *stream, const char *name, json_t *members)
 {
     size_t length = 0;
-    _cleanup_free_ char *text = members_text(members ? members : json_object(), &length);
+    _cleanup_free_ char *text = members ? members_text(members, &length) : NULL;
     if (text)
         put_text(stream, name, text, length);
     else
@@ -293,7 +293,7 @@ static void send_exception(struct recorder *recorder, const struct exception *ex
 
 static void send_clear(struct recorder *recorder)
 {
-    event_stream_put(own(recorder), "clear", NULL);
+    event_stream_put(own(recorder), "clear", json_object());
 }
 
 /* The client was sent all of it, or knows from `dropped` that it was not; the file is among those that are reported. */

@@ -39,7 +39,8 @@ struct event_streams *event_streams_free(struct event_streams *streams); /* NULL
 struct event_stream *event_stream_open(struct event_streams *streams, struct ticket ticket,
                                        enum stream_format format);
 struct recorder *event_stream_recorder(struct event_stream *stream);
-/* Send an event: `members` (stolen; NULL: none) are what it has besides its name. */
+/* Send an event: `members` (stolen) are what it has besides its name. NULL means that there
+ * was no memory for them: the client is told that an event is missing. */
 void event_stream_put(struct event_stream *stream, const char *name, json_t *members);
 bool event_stream_full(const struct event_stream *stream);
 void event_stream_hurry(struct event_stream *stream);

@@ -163,7 +163,7 @@ static void exact_bytes(void **state)
     struct shim_side *side = *state;
     for (uint64_t tag = 1; tag <= 2; tag++) {
         struct event_stream *stream = open_stream(side, tag, formats[tag - 1]);
-        event_stream_put(stream, "start", NULL);
+        event_stream_put(stream, "start", json_object());
         event_stream_put(stream, "queued", json_pack("{s:i}", "ahead", 2));
         finish_stream(stream, tag);
         read_to_end(side, tag);

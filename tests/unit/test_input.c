@@ -105,7 +105,7 @@ static int answer(struct fixture *fixture, const char *text)
 static json_t *told(struct fixture *fixture)
 {
     struct shim_side *side = fixture->side;
-    event_stream_put(fixture->stream, "mark", NULL);
+    event_stream_put(fixture->stream, "mark", json_object());
     static const char mark[] = "{\"event\":\"mark\"}\n";
     struct buffer *bytes = &side->heard[1].bytes;
     RUN_UNTIL(side->loop,
