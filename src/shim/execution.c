@@ -130,11 +130,14 @@ static struct verdict judge(const struct execution *execution, enum ending endin
     default:
         break;
     }
-    if (ending == ENDING_NO_REPLY && !outputs_has_error(execution->outputs))
-        return (struct verdict){.status = EXECUTION_ERROR,
-                                .error = "NoReply",
-                                .error_value =
-                                    "the kernel went idle without saying how the code ended"};
+    if (!execution->replied && ending != ENDING_COMPLETE && !outputs_has_error(execution->outputs))
+        return (struct verdict){
+            .status = EXECUTION_ERROR,
+            .error = "NoReply",
+            .error_value = ending == ENDING_NO_REPLY
+                               ? "the kernel went idle without saying how the code ended"
+                               : "the kernel said that it was idle, but not how the code ended, "
+                                 "and then nothing more; it had to be replaced"};
     return (struct verdict){.status = outputs_has_error(execution->outputs) ? EXECUTION_ERROR
                                                                             : EXECUTION_OK};
 }

@@ -28,10 +28,10 @@ enum stop_reason {
 
 /* Ways in which an execution can end. */
 enum ending {
-    ENDING_COMPLETE, /* reply and idle */
-    ENDING_NO_REPLY, /* idle, but no reply */
-    ENDING_NO_IDLE,  /* reply, but no idle: output may be missing */
-    ENDING_SILENT, /* as before, and then the kernel said nothing at all any more: it is replaced */
+    ENDING_COMPLETE,      /* reply and idle */
+    ENDING_NO_REPLY,      /* idle, but no reply; and the kernel answers questions */
+    ENDING_NO_IDLE,       /* reply, but no idle: output may be missing; the same */
+    ENDING_SILENT,        /* only one of the two, and the kernel answers nothing: it is replaced */
     ENDING_UNSTOPPABLE,   /* it would not stop: the kernel is replaced */
     ENDING_UNREACHABLE,   /* the kernel does not even take requests: it is replaced */
     ENDING_DIED,          /* the kernel ended by itself */

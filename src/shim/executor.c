@@ -274,7 +274,7 @@ static void phase_expired(struct timer *timer _unused_, void *user)
         return advance(executor);
     case PHASE_AWAITING_REPLY:
         kernel_reopen(executor->setup.kernel, CHANNEL_SHELL);
-        return finish(executor, ENDING_NO_REPLY, NULL);
+        return begin_probing(executor); /* anybody who has the key can say "idle" */
     case PHASE_AWAITING_IDLE:
         if (executor->holding)
             return set_phase(executor, PHASE_AWAITING_IDLE); /* it is we who do not listen */
@@ -352,7 +352,7 @@ void executor_message(struct executor *executor, enum channel channel,
         take_own(executor, channel, message);
     } else if (executor->phase == PHASE_PROBING && executor->first_probe &&
                number >= executor->first_probe && channel == CHANNEL_IOPUB && says_idle(message)) {
-        finish(executor, ENDING_NO_IDLE, NULL);
+        finish(executor, executor->running->replied ? ENDING_NO_IDLE : ENDING_NO_REPLY, NULL);
     } else if (number == executor->interrupt && channel == CHANNEL_CONTROL) {
         executor->interrupt = 0;
         if (executor->phase == PHASE_SETTLING) {

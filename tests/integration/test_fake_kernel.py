@@ -140,17 +140,18 @@ def test_reply_without_idle(enduring):
 
 def test_idle_without_reply(enduring):
     answer = fake(enduring, "idle_without_reply")
-    assert answer["status"] in ("ok", "error") and answer["stdout"] == "output"
+    assert (answer["error"], answer["stdout"], answer["state_lost"]) == ("NoReply", "output", False)
     assert answer["duration_ms"] < 15_000
     assert enduring.value("kept") == "yes"
 
 
-def test_idle_again_and_again(enduring):
-    """Whoever says so does not get more time by that than who says it once."""
-    answer = fake(enduring, "idle_again_and_again")
-    assert (answer["error"], answer["stdout"]) == ("NoReply", "output")
-    assert answer["duration_ms"] < 8_000
-    assert enduring.value("kept") == "yes"
+def test_idle_again_and_again(fresh):
+    """Whoever says so, and is not, does not get away with it: the code runs no longer, and nobody is told that the variables
+    are there."""
+    answer = fake(fresh, "idle_again_and_again 60", timeout=60)
+    assert (answer["error"], answer["stdout"], answer["state_lost"]) == ("NoReply", "output", True)
+    assert answer["duration_ms"] < 30_000
+    assert fresh.execute("print('next')")["stdout"] == "next\n"
 
 
 def test_output_without_end(faking, fresh):

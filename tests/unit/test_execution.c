@@ -63,7 +63,7 @@ static void endings(void **state)
         enum ending ending;
         enum stop_reason stop;
         const char *status, *error, *error_value;
-        bool state_lost, truncated;
+        bool state_lost, truncated, replied;
     } cases[] = {
         {ENDING_COMPLETE, STOP_NONE, "ok", NULL, NULL, false, false},
         {ENDING_COMPLETE, STOP_TIMEOUT, "timeout", "TimeoutError",
@@ -73,8 +73,9 @@ static void endings(void **state)
         {ENDING_NO_REPLY, STOP_NONE, "error", "NoReply", "idle", false, false},
         {ENDING_NO_REPLY, STOP_TIMEOUT, "timeout", "TimeoutError", "variables are kept", false,
          false},
-        {ENDING_NO_IDLE, STOP_NONE, "ok", NULL, NULL, false, true},
-        {ENDING_SILENT, STOP_NONE, "ok", NULL, NULL, true, true},
+        {ENDING_NO_IDLE, STOP_NONE, "ok", NULL, NULL, false, true, true},
+        {ENDING_SILENT, STOP_NONE, "ok", NULL, NULL, true, true, true},
+        {ENDING_SILENT, STOP_NONE, "error", "NoReply", "it had to be replaced", true, true},
         {ENDING_UNSTOPPABLE, STOP_TIMEOUT, "timeout", "TimeoutError",
          "the kernel had to be replaced, variables are lost", true, false},
         {ENDING_UNSTOPPABLE, STOP_INTERRUPT, "interrupted", "Interrupted",
@@ -94,6 +95,7 @@ static void endings(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct execution *execution = make();
         execution->stop = cases[i].stop;
+        execution->replied = cases[i].replied;
         struct shim_result_head head;
         json_t *answer = answer_of(execution, cases[i].ending, "was killed by SIGSEGV", &head);
         expect_text(answer, "status", cases[i].status);
