@@ -70,7 +70,7 @@ finish() {
 	install -m 644 /mnt/source/kernel.py /mnt/source/zygote.py /opt/husk/
 	# Modules of the kernel. The user may have a streams.py too, so they have longer names.
 	local module
-	for module in executions publisher streams whole_text; do
+	for module in executions publisher shell_stream streams whole_text; do
 		install -m 644 "/mnt/source/$module.py" "/opt/husk/husk_$module.py"
 	done
 	grep -E '^[A-Z]' /mnt/source/environment >/opt/husk/environment

@@ -18,6 +18,7 @@ sys.modules["debugpy"] = None
 import argparse
 import contextlib
 import faulthandler
+import functools
 import json
 import os
 import signal
@@ -27,8 +28,10 @@ import threading
 import uuid
 import warnings
 
+import jupyter_client.session
 import zmq
 import tornado.platform.asyncio  # or the first loop imports it, after the fork
+import ipykernel.ipkernel
 from ipykernel.control import ControlThread
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -47,6 +50,7 @@ from zmq.eventloop.zmqstream import ZMQStream
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import husk_executions as executions
 import husk_publisher
+import husk_shell_stream
 import husk_streams
 
 del sys.path[0]
@@ -71,15 +75,32 @@ CONFIG = Config(
 )
 
 
+# ---- what ipykernel does again for every request ----------------------------------------------
+
+# Dates in headers: made of the request's text, and text again in every message that names it as its
+# parent. Nothing in a kernel looks at them.
+jupyter_client.session.extract_dates = lambda header: header
+
+
+@functools.cache
+def accepted_parameters(method, names, find=ipykernel.ipkernel._accepts_parameters):
+    return find(method, names)
+
+
+ipykernel.ipkernel._accepts_parameters = lambda method, names: accepted_parameters(method, tuple(names))
+
+
 # ---- messages ---------------------------------------------------------------------------------
+
+ENCODER = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False)
 
 
 def pack(value):
     """JSON in UTF-8 that a strict reader accepts, whatever the user's strings contain."""
     try:
-        text = json.dumps(value, default=json_default, ensure_ascii=False, allow_nan=False)
+        text = ENCODER.encode(value)
     except (TypeError, ValueError):
-        text = json.dumps(json_clean(value), default=json_default, ensure_ascii=False, allow_nan=False)
+        text = ENCODER.encode(json_clean(value))
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -139,6 +160,19 @@ class LimitedSession(Session):
 
 class Shell(ZMQInteractiveShell):
     COLOURS = "neutral"  # readable on dark and on bright
+
+    _cell = None  # the request's code, which ipykernel and then IPython want transformed
+    _transformed_cell = None
+
+    def expect_cell(self, code):
+        self._cell, self._transformed_cell = code, None
+
+    def transform_cell(self, raw_cell):
+        if raw_cell is not self._cell:
+            return super().transform_cell(raw_cell)
+        if self._transformed_cell is None:
+            self._transformed_cell = super().transform_cell(raw_cell)
+        return self._transformed_cell
 
     def init_environment(self):
         """Leave the environment alone: the default asks every program for colours."""
@@ -241,10 +275,12 @@ class Kernel(IPythonKernel):
         husk = cell_meta.get("husk", {})
         self._echo_prompts = husk.get("stdin") == "given"
         try:
+            self.shell.expect_cell(code)
             self._environment.set(husk.get("env", {}))
             with self.shell.coloured(husk.get("colors", False)):
                 return await super().do_execute(code, silent, *args, cell_meta=cell_meta, **kwargs)
         finally:
+            self.shell.expect_cell(None)
             self._environment.restore()
 
     def finish_metadata(self, parent, metadata, reply_content):
@@ -306,10 +342,21 @@ class Kernel(IPythonKernel):
         self._publish("husk_input", {}, parent)
         return super()._input_request(prompt, ident, parent, password)
 
+    # The shim knows what it has asked for, and need not be told that the kernel is at it.
+
+    def _publish_execute_input(self, code, parent, execution_count):
+        if "husk" not in parent["metadata"]:
+            super()._publish_execute_input(code, parent, execution_count)
+
+    def _publish_status(self, status, channel, parent=None):
+        if status != "busy" or "husk" not in self.get_parent(channel).get("metadata", {}):
+            super()._publish_status(status, channel, parent)
+
     def start(self):
         # The base class warns if there is no debugger. Skip over it.
         self.shell.exit_now = False
         super(IPythonKernel, self).start()
+        self.shell_stream.receive_with(functools.partial(self.shell_main, None))
 
 
 class NoShellChannel:
@@ -365,7 +412,7 @@ class KernelApp(IPKernelApp):
         kernel.iopub_thread = self.iopub_thread
         kernel.iopub_socket = self.iopub_socket
         kernel.stdin_socket = self.stdin_socket
-        kernel.shell_stream = ZMQStream(self.shell_socket)
+        kernel.shell_stream = husk_shell_stream.ShellStream(self.shell_socket)
         kernel.control_stream = ZMQStream(self.control_socket, self.control_thread.io_loop)
         kernel.control_thread = self.control_thread
         kernel.shell.displayhook.pub_socket = self.iopub_socket

@@ -15,6 +15,10 @@ zmq_send = ctypes.PyDLL(zmq.backend.cython._zmq.__file__).zmq_send
 zmq_send.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int)
 
 
+def can_send_at_once(frames):
+    return all(type(frame) is bytes and len(frame) <= LARGEST_COPY for frame in frames)
+
+
 def send_at_once(socket, frames):
     """Send a message if that needs no waiting, and tell whether it did. pyzmq runs signal handlers after
     every frame: an interrupt would tear the message apart. Here only C runs between the frames, until one
@@ -42,7 +46,7 @@ class Publisher(IOPubThread):
             return False
         if self._events or self._in_use.locked():  # not past what waits already
             return False
-        if not all(type(frame) is bytes and len(frame) <= LARGEST_COPY for frame in msg):
+        if not can_send_at_once(msg):
             return False
         with self._in_use:
             sent = send_at_once(self.socket, msg)

@@ -182,10 +182,12 @@ static void advance(struct executor *executor)
     if (execution->stream)
         event_stream_put(execution->stream, "start",
                          json_pack("{s:b}", "state_lost", execution->state_was_lost));
-    if (r < 0)
+    if (r < 0) {
         finish(executor, ENDING_UNREACHABLE, NULL);
-    else
-        executor->setup.sink->changed(executor->setup.user);
+        return;
+    }
+    outputs_expect_count(execution->outputs, executor->count + 1);
+    executor->setup.sink->changed(executor->setup.user);
 }
 
 /* --- stopping ------------------------------------------------------------------------------- */

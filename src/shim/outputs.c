@@ -70,6 +70,11 @@ bool outputs_has_error(const struct outputs *outputs)
     return outputs->error != NULL;
 }
 
+void outputs_expect_count(struct outputs *outputs, int64_t count)
+{
+    outputs->execution_count = count;
+}
+
 int64_t outputs_execution_count(const struct outputs *outputs)
 {
     return outputs->execution_count;

@@ -27,6 +27,9 @@ void outputs_reply(struct outputs *outputs, const json_t *content);
 /* Something got lost. */
 void outputs_mark_truncated(struct outputs *outputs);
 
+/* What the kernel should call this execution, which it may not live to say. */
+void outputs_expect_count(struct outputs *outputs, int64_t count);
+
 bool outputs_has_error(const struct outputs *outputs);
 int64_t outputs_execution_count(const struct outputs *outputs); /* -1: not known */
 
