@@ -63,6 +63,8 @@ static int receive_hello(int fd, struct keeper_message *answer, struct failure *
         ssize_t got = recv(fd, answer, sizeof *answer, 0);
         if (got < 0)
             return fail(why, errno, "receive from the keeper");
+        if (got == 0)
+            return fail(why, ECONNRESET, "receive from the keeper");
         if (got != sizeof *answer || answer->version != KEEPER_PROTOCOL_VERSION)
             return fail_plain(why, EPROTO,
                               "the keeper that is running speaks another version of Husk. Stop its "
@@ -81,7 +83,7 @@ int keeper_connect(const char *path, char version[KEEPER_TEXT_SIZE], struct fail
     (void)snprintf(message.text, sizeof message.text, "%s", HUSK_VERSION);
     int r = send_with_fds(fd, &message, sizeof message, NULL, 0);
     if (r < 0)
-        return fail(why, r, "send to the keeper");
+        return fail(why, r == -EPIPE ? -ECONNRESET : r, "send to the keeper");
     r = receive_hello(fd, &message, why);
     if (r < 0)
         return r;

@@ -33,7 +33,7 @@ struct keeper_events {
 };
 
 /* Connect and say hello; blocks up to ten seconds, only before the loop runs. A descriptor, -ENOENT
- * or -ECONNREFUSED when no keeper is there, or another -errno. `version` gets the keeper's
+ * or -ECONNREFUSED when no keeper is there, -ECONNRESET when it ended meanwhile, or another -errno. `version` gets the keeper's
  * HUSK_VERSION. */
 int keeper_connect(const char *path, char version[KEEPER_TEXT_SIZE], struct failure *why);
 

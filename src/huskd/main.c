@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ enum {
     EXIT_USAGE = 2,
     OWN_ID = 1, /* of P's range, when root starts us */
     STEP_MS = 20,
+    ENDING_KEEPER_MS = 10 * 1000, /* at the start, for one that hangs up */
+    ENDING_KEEPER_STEP_MS = 20,
     ZYGOTE_MS =
         2000, /* a fresh keeper's zygote imports for so long; sandboxes made before that start slowly and cost more memory */
     ANSWER_MS = 5000,    /* for requests that wait when we are told to stop */
@@ -196,18 +199,28 @@ static int check_address(struct program *program, struct failure *why)
     return 0;
 }
 
+/* One that is ending, by itself or with all that is its, is not the one to talk to: soon there is another, or none. */
+static int connect_keeper(const char *path, char version[KEEPER_TEXT_SIZE], struct failure *why)
+{
+    uint64_t until = now_ms() + ENDING_KEEPER_MS;
+    int r;
+    while ((r = keeper_connect(path, version, why)) == -ECONNRESET && now_ms() < until)
+        (void)poll(NULL, 0, ENDING_KEEPER_STEP_MS);
+    return r;
+}
+
 static int find_keeper(struct program *program, struct failure *why)
 {
     char path[PATH_MAX], version[KEEPER_TEXT_SIZE];
     int r = format_text(path, sizeof path, "%s/" KEEPER_SOCKET_NAME, program->config.state);
     if (r < 0)
         return fail(why, r, "%.120s", program->config.state);
-    r = keeper_connect(path, version, why);
+    r = connect_keeper(path, version, why);
     if (r == -ENOENT || r == -ECONNREFUSED) {
         r = anchor_start(&program->config, why);
         program->fresh = true;
         if (r == 0)
-            r = keeper_connect(path, version, why);
+            r = connect_keeper(path, version, why);
     }
     if (r < 0)
         return r;

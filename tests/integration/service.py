@@ -133,10 +133,10 @@ class Service:
     def start(self, *arguments):
         """Start huskd and wait until it is healthy."""
         self.launch(*arguments)
-        host.until(self._ready, START_SECONDS, "huskd to become healthy")
+        host.until(self.ready, START_SECONDS, "huskd to become healthy")
         return self
 
-    def _ready(self):
+    def ready(self):
         code = self.process.poll()
         if code is not None:
             self.process = None

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,32 @@ def test_huskd_stops_and_starts(running, number):
     assert service.post("/sandbox/create", json={"name": "survivor"}).status_code == 409
     assert sandbox.close().status_code == 200
     assert not host.within("pid", namespace)
+
+
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_huskd_starts_while_the_keeper_ends(running, all_of_it):
+    """It has connected already; the keeper that answers in the end is another."""
+    service, sandbox = running
+    keeper = service.keeper()
+    ending = [service.anchor(outside=True), service.anchor()] if all_of_it else [keeper]
+    path = str(service.state / "keeper.sock")
+
+    def connections():
+        return sum(line.split()[-1] == path for line in Path("/proc/net/unix").read_text().splitlines())
+
+    os.kill(keeper.pid, signal.SIGSTOP)
+    service.stop(signal.SIGKILL)
+    before = connections()
+    service.launch()
+    host.until(lambda: connections() > before, 20, "huskd to connect")
+    for process in ending:
+        os.kill(process.pid, signal.SIGKILL)
+    host.until(service.ready, 20, "huskd to become healthy")
+    assert service.keeper().pid != keeper.pid
+    if all_of_it:
+        assert service.sandboxes() == {} and service.create().works()
+    else:
+        assert list(service.sandboxes()) == [sandbox.id] and sandbox.value("variable") == "kept"
 
 
 def test_huskd_killed_while_code_runs(running):

@@ -257,17 +257,18 @@ static void test_keeper_dies_over_open(void **state)
     assert_int_equal(seen->connected, 1);
 }
 
-/* Two callers; the second gets an answer in a language it does not speak. */
-static void answer_two(void *user)
+/* Three callers; the second gets an answer in a language it does not speak, the third none. */
+static void answer_three(void *user)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         struct keeper_message message;
         int fd = accept4(*(int *)user, NULL, NULL, SOCK_CLOEXEC);
         child_check(recv(fd, &message, sizeof message, 0) == sizeof message);
         child_check(message.type == KEEPER_HELLO);
         (void)snprintf(message.text, sizeof message.text, "3.2.1");
         message.version += i;
-        child_check(send_with_fds(fd, &message, sizeof message, NULL, 0) == 0);
+        if (i < 2)
+            child_check(send_with_fds(fd, &message, sizeof message, NULL, 0) == 0);
         close(fd);
     }
 }
@@ -282,12 +283,13 @@ static void test_connect(void **state)
     (void)snprintf(path, sizeof path, "%s/s", folder);
     assert_int_equal(keeper_connect(path, version, &why), -ENOENT);
     int listening = unix_listen(path, SOCK_SEQPACKET);
-    pid_t child = start_child(answer_two, &listening);
+    pid_t child = start_child(answer_three, &listening);
     int fd = keeper_connect(path, version, &why);
     assert_true(fd >= 0);
     assert_string_equal(version, "3.2.1");
     close(fd);
     assert_int_equal(keeper_connect(path, version, &why), -EPROTO);
+    assert_int_equal(keeper_connect(path, version, &why), -ECONNRESET);
     close(listening);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
