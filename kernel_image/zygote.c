@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/attributes.h"
+#include "base/cgroup_entry.h"
 #include "base/fdio.h"
 #include "husk/confine.h"
 #include "husk/zygote_protocol.h"
@@ -65,7 +66,7 @@ static int report(int socket, enum fork_report_type type, int value, const char 
 static int join_cgroups(const int *fds, size_t count, struct failure *why)
 {
     for (size_t i = 0; i < count; i++) {
-        int r = write_file_at(fds[i], "cgroup.procs", "0");
+        int r = cgroup_enter(fds[i]);
         if (r < 0)
             return fail(why, r, "enter the cgroup");
     }
