@@ -102,8 +102,8 @@ $(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/hus
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude $(WARNINGS) -Os -fstack-protector-strong -static $< -o $@
 
 # Loaded by the interpreter of the image, without sanitizers. The symbols of Python are the interpreter's.
-ZYGOTE := kernel_image/zygote.c src/keeper/confine.c $(filter-out src/base/link.c src/base/id.c,$(wildcard src/base/*.c))
-$(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard include/husk/*.h src/base/*.h)
+ZYGOTE := $(wildcard kernel_image/zygote*.c) src/keeper/confine.c $(filter-out src/base/link.c src/base/id.c,$(wildcard src/base/*.c))
+$(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard kernel_image/*.h include/husk/*.h src/base/*.h)
 	@mkdir -p $(@D)
 	@echo "  shared  $@"
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(WARNINGS) -O2 -fstack-protector-strong -fPIC -fvisibility=hidden \

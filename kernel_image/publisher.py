@@ -72,3 +72,22 @@ class Publisher(IOPubThread):
     def _take_subscriptions(self):
         while self.socket.get(zmq.EVENTS) & zmq.POLLIN:
             self._handle_subscription(self.socket.recv_multipart())
+
+    # Other threads wake this one through a socket each. The base class looks every ten seconds whether a thread has ended, and
+    # an idle kernel would wake up for that: whoever comes new does it instead.
+
+    @property
+    def _event_pipe(self):
+        known = hasattr(self._local, "event_pipe")
+        pipe = super()._event_pipe
+        if not known:
+            self._close_pipes_of_ended_threads()
+        return pipe
+
+    def _close_pipes_of_ended_threads(self):
+        with self._event_pipe_gc_lock:
+            for thread in [thread for thread in self._event_pipes if not thread.is_alive()]:
+                self._event_pipes.pop(thread).close()
+
+    async def _run_event_pipe_gc(self):
+        pass

@@ -3,7 +3,7 @@
  *
  * The zygote is root of P, because only that can join containers, and has imported nothing but the image. Its child is
  * root of P for a handful of system calls: cgroups, namespaces, confinement (husk/confine.h, which checks itself). When one of them
- * fails it ends. The requests are opaque to the parent; strings of a shim are first looked at in the confined child.
+ * fails it ends. What a shim has to say is read by the confined child only.
  *
  * One thread, no state but the table of children that have not been reaped. */
 #include <errno.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/attributes.h"
+#include "base/cgroup_entry.h"
 #include "base/fdio.h"
 #include "husk/confine.h"
 #include "husk/zygote_protocol.h"
@@ -47,10 +48,11 @@ struct child {
 static struct child *children;
 static size_t child_count, child_capacity;
 
-struct request {
-    struct fork_request head;
+/* A child's own. */
+static struct {
+    struct fork_order head;
     char strings[MAX_INIT_STRINGS_BYTES];
-};
+} order;
 
 /* 0, or -errno when nobody listens. */
 static int report(int socket, enum fork_report_type type, int value, const char *text)
@@ -65,7 +67,7 @@ static int report(int socket, enum fork_report_type type, int value, const char 
 static int join_cgroups(const int *fds, size_t count, struct failure *why)
 {
     for (size_t i = 0; i < count; i++) {
-        int r = write_file_at(fds[i], "cgroup.procs", "0");
+        int r = cgroup_enter(fds[i]);
         if (r < 0)
             return fail(why, r, "enter the cgroup");
     }
@@ -84,13 +86,21 @@ static int join_namespaces(int init, struct failure *why)
     return 0;
 }
 
-/* A session of its own, so that a signal to its group reaches all it starts; standard streams; no other descriptor. */
-static int settle(int output, int report_socket, struct failure *why)
+/* Whoever holds the other end says that the container is ready, or lets go: then there will be none. */
+static void wait_for_container(int leash)
+{
+    char byte;
+    if (read_exactly(leash, &byte, 1) < 0)
+        _exit(0);
+}
+
+/* A session of its own, so that a signal to its group reaches all it starts; standard streams; confinement. */
+static int settle(int report_socket, struct failure *why)
 {
     (void)setsid();
     umask(022);
-    _cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+    _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return fail(why, errno, "set standard streams");
     if (chdir(working_directory) < 0)
         return fail(why, errno, "go to %s", working_directory);
@@ -104,6 +114,26 @@ static int settle(int output, int report_socket, struct failure *why)
     r = report(report_socket, FORK_JOINED, getpid(), "");
     if (r < 0)
         return fail(why, r, "report to the shim");
+    return 0;
+}
+
+/* From here on no descriptor but the standard ones is open. */
+static int take_order(int report_socket, struct failure *why)
+{
+    struct pollfd watched = {.fd = report_socket, .events = POLLIN};
+    int output = -1;
+    size_t count = 1;
+    while (poll(&watched, 1, -1) < 0)
+        continue;
+    ssize_t n = receive_with_fds(report_socket, &order, sizeof order, &output, &count);
+    if (n == 0 || n == -ECONNRESET)
+        _exit(0); /* the shim wants none any more */
+    if (n < (ssize_t)sizeof order.head || count != 1 ||
+        order.head.version != ZYGOTE_PROTOCOL_VERSION ||
+        order.head.string_bytes != (size_t)n - sizeof order.head)
+        return fail(why, EPROTO, "read the order");
+    if (dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        return fail(why, errno, "set standard streams");
     if (syscall(SYS_close_range, 3, ~0U, 0) < 0)
         return fail(why, errno, "close descriptors");
     sigset_t none;
@@ -112,14 +142,19 @@ static int settle(int output, int report_socket, struct failure *why)
     return 0;
 }
 
-static void become_kernel(const int *fds, size_t count)
+static void become_kernel(const struct fork_request *request, const int *fds, size_t count)
 {
     struct failure why = {0};
-    int r = join_cgroups(fds + FORK_CGROUPS, count - FORK_CGROUPS, &why);
+    size_t cgroups = count - FORK_CGROUPS - request->on_leash;
+    int r = join_cgroups(fds + FORK_CGROUPS, cgroups, &why);
+    if (r >= 0 && request->on_leash)
+        wait_for_container(fds[count - 1]);
     if (r >= 0)
         r = join_namespaces(fds[FORK_INIT], &why);
     if (r >= 0)
-        r = settle(fds[FORK_OUTPUT], fds[FORK_REPORT], &why);
+        r = settle(fds[FORK_REPORT], &why);
+    if (r >= 0)
+        r = take_order(fds[FORK_REPORT], &why);
     if (r >= 0)
         return;
     (void)report(fds[FORK_REPORT], FORK_FAILED, why.code, why.text);
@@ -184,12 +219,12 @@ static void note_child(struct child *place, pid_t pid, int report_socket)
 }
 
 /* True in the child. */
-static bool start(int *fds, size_t count, int own_namespace)
+static bool start(const struct fork_request *request, int *fds, size_t count, int own_namespace)
 {
     struct child *place = reserve_child();
     pid_t pid = place ? fork_into(fds[FORK_INIT], own_namespace) : -ENOMEM;
     if (pid == 0) {
-        become_kernel(fds, count);
+        become_kernel(request, fds, count);
         PyOS_AfterFork_Child();
         return true;
     }
@@ -203,21 +238,21 @@ static bool start(int *fds, size_t count, int own_namespace)
 }
 
 /* 1: this is the child; 0: go on; -errno: the keeper is gone. */
-static int receive(struct request *request, int own_namespace)
+static int receive(int own_namespace)
 {
+    struct fork_request request;
     int fds[FORK_DESCRIPTORS];
     size_t count = FORK_DESCRIPTORS;
-    ssize_t n = receive_with_fds(ZYGOTE_SOCKET_FD, request, sizeof *request, fds, &count);
+    ssize_t n = receive_with_fds(ZYGOTE_SOCKET_FD, &request, sizeof request, fds, &count);
     if (n == 0 || n == -ECONNRESET)
         return -EPIPE;
-    if (n < (ssize_t)sizeof request->head || count < FORK_CGROUPS)
+    if (n != sizeof request || request.on_leash > 1 || count < FORK_CGROUPS + request.on_leash)
         return n < 0 ? (int)n : -EPROTO;
-    return start(fds, count, own_namespace);
+    return start(&request, fds, count, own_namespace);
 }
 
 int zygote_serve(char *strings, size_t size)
 {
-    static struct request request;
     sigset_t child_signal;
     sigemptyset(&child_signal);
     sigaddset(&child_signal, SIGCHLD);
@@ -239,14 +274,11 @@ int zygote_serve(char *strings, size_t size)
             reap();
         }
         if (watched[0].revents)
-            r = receive(&request, own_namespace);
-        /* What one sandbox was given in its environment must not be in the memory of the next. */
-        if (r == 0)
-            explicit_bzero(&request, sizeof request);
+            r = receive(own_namespace);
     }
     if (r < 0)
         return r;
-    size_t length = request.head.string_bytes < size ? request.head.string_bytes : size;
-    memcpy(strings, request.strings, length);
+    size_t length = order.head.string_bytes < size ? order.head.string_bytes : size;
+    memcpy(strings, order.strings, length);
     return (int)length;
 }

@@ -10,6 +10,7 @@ import gc
 import importlib.util
 import os
 import sys
+import types
 
 # What most code imports, in the order in which it should be tried. What the image does not have is left out.
 PRELOADED = ("numpy", "pandas", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "threadpoolctl")
@@ -78,6 +79,35 @@ def become_kernel(kernel, base, stamp, pools, strings):
     kernel.serve(connection_file)
 
 
+def load_library():
+    library = ctypes.PyDLL(LIBRARY)
+    library.zygote_serve.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    library.zygote_immortalise.argtypes = (ctypes.py_object,)
+    library.zygote_immortalise.restype = ctypes.py_object
+    library.zygote_close_gaps.restype = None
+    return library
+
+
+def hidden_referents(thing):
+    """What a thing refers to and the garbage collector need not know."""
+    if type(thing) is dict:
+        return thing
+    if type(thing) is types.CodeType:  # not the names of its variables: to ask for them makes tuples that it keeps
+        parts = (thing.co_consts, thing.co_names, thing.co_linetable, thing.co_exceptiontable)
+        return (*parts, *thing.co_consts, *thing.co_names, thing.co_filename, thing.co_name, thing.co_qualname)
+    return ()
+
+
+def immortalise(library):
+    """Everything that is there. Or children would copy the pages of all they use, to count references."""
+    things = gc.get_objects()
+    while things := library.zygote_immortalise(things):
+        found = gc.get_referents(*things)
+        for thing in things:
+            found.extend(hidden_referents(thing))
+        things = found
+
+
 def main():
     kernel = load_kernel()
     kernel.prepare()
@@ -87,16 +117,17 @@ def main():
     base = image_environment()
     stamp = packages_stamp()
     pools = thread_pools()
-    library = ctypes.PyDLL(LIBRARY)
-    library.zygote_serve.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    library = load_library()
     strings = ctypes.create_string_buffer(STRINGS_BYTES)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         sys.exit(f"the zygote has {threads} threads, and cannot fork")
     # What is there now lives for ever: without this the collector would touch it all, and copy every page.
     gc.collect()
+    immortalise(library)
     gc.freeze()
     gc.disable()
+    library.zygote_close_gaps()
     length = library.zygote_serve(strings, STRINGS_BYTES)
     if length < 0:
         os._exit(0 if -length == 32 else 1)  # EPIPE: the keeper is gone

@@ -76,10 +76,11 @@ enum shim_descriptor {
     SHIM_LISTEN_FD = 3, /* stream socket, listening: huskd connects here */
     SHIM_INIT_FD, /* seqpacket socket to the container's init; its end is the container's end */
     SHIM_FORK_FD, /* seqpacket socket to the keeper: asking for kernels (husk/zygote_protocol.h) */
-    SHIM_RUN_FD,  /* directory of the ipc sockets: the shim makes it its root directory. In the
+    SHIM_REPORT_FD, /* report of the first kernel, which the keeper has asked for already */
+    SHIM_RUN_FD,    /* directory of the ipc sockets: the shim makes it its root directory. In the
                      container: /run/husk */
-    SHIM_HOME_FD, /* directory of the sandbox's files: in the container /home/user. Stays open */
-    SHIM_OOM_FD,  /* memory.events or memory.oom_control of the sandbox, for reading; /dev/null with
+    SHIM_HOME_FD,   /* directory of the sandbox's files: in the container /home/user. Stays open */
+    SHIM_OOM_FD, /* memory.events or memory.oom_control of the sandbox, for reading; /dev/null with
                      --no-limits */
     SHIM_STATUS_FD,    /* /proc/self/status of the shim, opened before it changes its root, for the
                           self-check */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cgroup_entry.h"
 #include "base/fdio.h"
 #include "base/text.h"
 
@@ -142,7 +143,7 @@ void cgroup_reopen(const struct cgroup_tree *tree, struct id id, struct cgroup *
 int cgroup_join(const struct cgroup *cgroup, struct failure *why)
 {
     for (int i = 0; i < cgroup->tree->count; i++) {
-        int r = write_file_at(cgroup->directories[i], "cgroup.procs", "0");
+        int r = cgroup_enter(cgroup->directories[i]);
         if (r < 0)
             return fail(why, r, "enter the cgroup %s/%s", cgroup->tree->hierarchies[i].path,
                         cgroup->name);

@@ -55,6 +55,7 @@ struct container {
     int init_socket; /* the shim's end, until the shim has it */
     int forks;       /* the shim asks for kernels here; -1: no more */
     struct source *forks_source;
+    int leash; /* of the first kernel, while MAKING; -1: none */
     struct watched init, shim;
     struct timer *retry; /* cgroup removal */
 };
@@ -133,6 +134,7 @@ void container_remove(struct container *container)
     container->report_source = source_remove(container->report_source);
     container->report = close_fd(container->report);
     container->init_socket = close_fd(container->init_socket);
+    container->leash = close_fd(container->leash);
     stop_forks(container);
     /* The end of pid 1 is the end of everything in its pid namespace; the kernel sees to that,
      * without races. */
@@ -184,6 +186,11 @@ static void init_ended(struct source *source _unused_, uint32_t events _unused_,
 static void shim_ended(struct source *source _unused_, uint32_t events _unused_, void *user)
 {
     struct container *container = user;
+    if (container->state == MAKING) {
+        struct failure why = {0};
+        (void)fail_plain(&why, ECHILD, "the shim ended unexpectedly");
+        making_failed(container, &why);
+    }
     process_ended(container, &container->shim, "shim");
 }
 
@@ -223,40 +230,49 @@ static void watch_forks(struct container *container)
 /* --- making
  * ------------------------------------------------------------------------------------------- */
 
+/* The shim starts, and its first kernel is forked, while the container is being set up: what they need of it is there. */
+static int start_shim(struct container *container, struct failure *why)
+{
+    struct zygote_target target = {.init_pidfd = container->init.pidfd,
+                                   .cgroup = &container->cgroup};
+    struct first_kernel kernel;
+    int forks[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, forks) < 0)
+        return fail(why, errno, "make a socket");
+    _cleanup_close_ int shim_forks = forks[1];
+    container->forks = forks[0];
+    watch_forks(container);
+    int r = zygote_begin(container->host->zygote, &target, &kernel, why);
+    if (r < 0)
+        return r;
+    container->leash = kernel.leash;
+    _cleanup_close_ int report = kernel.report;
+    struct shim_plan plan = {.id = container->plan.id,
+                             .uid = container->plan.uid,
+                             .init_socket = container->init_socket,
+                             .forks = shim_forks,
+                             .report = report,
+                             .init_pidfd = container->init.pidfd,
+                             .storage = container->storage,
+                             .cgroup = &container->cgroup};
+    r = shim_start(container->host, &plan, &container->shim.pidfd, why);
+    if (r < 0)
+        return r;
+    watch(container, &container->shim, shim_ended);
+    if (container->shim.pidfd < 0)
+        return fail(why, ECHILD, "watch the shim");
+    container->init_socket = close_fd(container->init_socket);
+    return 0;
+}
+
 /* Init runs: its end of the report socket closed without a word. */
 static void init_runs(struct container *container)
 {
-    struct failure why = {0};
     container->report_source = source_remove(container->report_source);
     container->report = close_fd(container->report);
-    if (!container->plan.trial) {
-        int forks[2];
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, forks) < 0) {
-            (void)fail(&why, errno, "make a socket");
-            making_failed(container, &why);
-            return;
-        }
-        _cleanup_close_ int shim_forks = forks[1];
-        container->forks = forks[0];
-        watch_forks(container);
-        struct shim_plan plan = {.id = container->plan.id,
-                                 .uid = container->plan.uid,
-                                 .init_socket = container->init_socket,
-                                 .forks = shim_forks,
-                                 .init_pidfd = container->init.pidfd,
-                                 .storage = container->storage,
-                                 .cgroup = &container->cgroup};
-        int r = shim_start(container->host, &plan, &container->shim.pidfd, &why);
-        if (r >= 0)
-            watch(container, &container->shim, shim_ended);
-        if (r >= 0 && container->shim.pidfd < 0)
-            r = fail(&why, ECHILD, "watch the shim");
-        if (r < 0) {
-            making_failed(container, &why);
-            return;
-        }
-        container->init_socket = close_fd(container->init_socket);
-    }
+    if (container->leash >= 0)
+        (void)write_all(container->leash, "r", 1);
+    container->leash = close_fd(container->leash);
     set_state(container, RUNNING);
     store(container);
     container->host->made(container, NULL, container->host->user);
@@ -287,7 +303,7 @@ static void setup_reports(struct source *source _unused_, uint32_t events _unuse
         making_failed(container, &why);
 }
 
-/* Fork the first process. Both sockets' far ends are closed here afterwards. */
+/* Fork the first process, and let the shim start beside it. Both sockets' far ends are closed here afterwards. */
 static int begin(struct container *container, struct failure *why)
 {
     struct container_host *host = container->host;
@@ -317,7 +333,7 @@ static int begin(struct container *container, struct failure *why)
     if (container->init.pidfd < 0 || !container->report_source)
         return fail(why, errno, "watch the container");
     store(container);
-    return 0;
+    return container->plan.trial ? 0 : start_shim(container, why);
 }
 
 static struct container *allocate(struct container_host *host, const struct container_plan *plan)
@@ -329,6 +345,7 @@ static struct container *allocate(struct container_host *host, const struct cont
                                     .report = -1,
                                     .init_socket = -1,
                                     .forks = -1,
+                                    .leash = -1,
                                     .init = {.pidfd = -1},
                                     .shim = {.pidfd = -1}};
     container->retry = timer_add(host->loop, finish_removal, container);

@@ -9,8 +9,9 @@
 
 struct shim_plan {
     struct id id;
-    uid_t uid; /* in P: the sandbox's own, so that they can share the folder of the ipc sockets */
-    int forks; /* over which it asks for kernels */
+    uid_t uid;  /* in P: the sandbox's own, so that they can share the folder of the ipc sockets */
+    int forks;  /* over which it asks for kernels */
+    int report; /* of its first kernel */
     int init_socket; /* the six descriptors stay the caller's */
     int init_pidfd;
     int storage;

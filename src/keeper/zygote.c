@@ -201,36 +201,50 @@ static void refuse(int report, int code, const char *text)
     (void)send_with_fds(report, &message, sizeof message, NULL, 0);
 }
 
-static int forward(struct zygote *zygote, const void *datagram, size_t length, const int *fds,
-                   const struct zygote_target *target)
+/* `leash` -1: the container is ready. */
+static int ask(struct zygote *zygote, int report, const struct zygote_target *target, int leash)
 {
-    int all[FORK_DESCRIPTORS] = {[FORK_REPORT] = fds[FORK_REPORT],
-                                 [FORK_OUTPUT] = fds[FORK_OUTPUT],
-                                 [FORK_INIT] = target->init_pidfd};
+    struct fork_request request = {.version = ZYGOTE_PROTOCOL_VERSION, .on_leash = leash >= 0};
+    int all[FORK_DESCRIPTORS] = {[FORK_REPORT] = report, [FORK_INIT] = target->init_pidfd};
     size_t count = FORK_CGROUPS;
     for (int i = 0; i < target->cgroup->tree->count; i++)
         all[count++] = target->cgroup->directories[i];
-    return send_with_fds(zygote->socket, datagram, length, all, count);
+    if (leash >= 0)
+        all[count++] = leash;
+    return send_with_fds(zygote->socket, &request, sizeof request, all, count);
+}
+
+int zygote_begin(struct zygote *zygote, const struct zygote_target *target,
+                 struct first_kernel *ret, struct failure *why)
+{
+    int report[2], leash[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, report) < 0)
+        return fail(why, errno, "make a socket");
+    _cleanup_close_ int shim_report = report[0], child_report = report[1];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, leash) < 0)
+        return fail(why, errno, "make a socket");
+    _cleanup_close_ int own_leash = leash[0], child_leash = leash[1];
+    bool asked = zygote && zygote->state == ZYGOTE_READY &&
+                 ask(zygote, child_report, target, child_leash) == 0;
+    ret->report = TAKE_DESCRIPTOR(shim_report);
+    ret->leash = asked ? TAKE_DESCRIPTOR(own_leash) : -1;
+    return 0;
 }
 
 int zygote_forward(struct zygote *zygote, int socket, const struct zygote_target *target)
 {
-    static struct {
-        struct fork_request head;
-        char strings[MAX_INIT_STRINGS_BYTES];
-    } request;
+    struct fork_request request;
     int fds[FORK_FROM_SHIM];
     size_t count = FORK_FROM_SHIM;
     ssize_t n = receive_with_fds(socket, &request, sizeof request, fds, &count);
     if (n == -EAGAIN)
         return 0;
-    bool sound = n >= (ssize_t)sizeof request.head && count == FORK_FROM_SHIM &&
-                 request.head.version == ZYGOTE_PROTOCOL_VERSION &&
-                 request.head.string_bytes == (size_t)n - sizeof request.head;
+    bool sound = n == sizeof request && count == FORK_FROM_SHIM &&
+                 request.version == ZYGOTE_PROTOCOL_VERSION;
     int r = sound ? 0 : -EPIPE;
     if (sound && zygote->state != ZYGOTE_READY)
         refuse(fds[FORK_REPORT], EAGAIN, "there is no zygote now");
-    else if (sound && forward(zygote, &request, (size_t)n, fds, target) < 0)
+    else if (sound && ask(zygote, fds[FORK_REPORT], target, -1) < 0)
         refuse(fds[FORK_REPORT], EAGAIN, "the zygote does not keep up");
     for (size_t i = 0; n > 0 && i < count; i++)
         (void)close_fd(fds[i]);

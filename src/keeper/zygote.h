@@ -21,6 +21,15 @@ struct zygote_target {
     const struct cgroup *cgroup;
 };
 
+/* Have the first kernel of a container that is being made forked. The shim's end of the report, and the keeper's of the leash: give
+ * it a byte when the container is ready. Both are the caller's. Without a zygote the report's other end is closed. 0 or -errno. */
+struct first_kernel {
+    int report;
+    int leash; /* -1: there is no kernel on it */
+};
+int zygote_begin(struct zygote *zygote, const struct zygote_target *target,
+                 struct first_kernel *ret, struct failure *why);
+
 /* A shim's request is waiting in `socket`: pass it on, or refuse it. 0; -EPIPE: the shim is gone, or sent something that it must
  * not send: listen to it no more. */
 int zygote_forward(struct zygote *zygote, int socket, const struct zygote_target *target);

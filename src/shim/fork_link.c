@@ -13,8 +13,9 @@
 
 struct fork_link {
     struct loop *loop;
-    int socket;
-    int report; /* of the last one; -1: none */
+    int requests;
+    int first_report; /* until the first start; -1: no more */
+    int report;       /* of the last one; -1: none */
     struct source *source;
     const struct fork_events *events;
     void *user;
@@ -64,12 +65,16 @@ static void readable(struct source *source _unused_, uint32_t events _unused_, v
         (void)close_fd(fd);
 }
 
-struct fork_link *fork_link_new(struct loop *loop, int socket, const struct fork_events *events,
-                                void *user)
+struct fork_link *fork_link_new(struct loop *loop, struct fork_sockets sockets,
+                                const struct fork_events *events, void *user)
 {
     struct fork_link *link = must_alloc(sizeof *link);
-    *link = (struct fork_link){
-        .loop = loop, .socket = socket, .report = -1, .events = events, .user = user};
+    *link = (struct fork_link){.loop = loop,
+                               .requests = sockets.requests,
+                               .first_report = sockets.first_report,
+                               .report = -1,
+                               .events = events,
+                               .user = user};
     return link;
 }
 
@@ -78,36 +83,50 @@ struct fork_link *fork_link_free(struct fork_link *link)
     if (!link)
         return NULL;
     fork_link_forget(link);
+    (void)close_fd(link->first_report);
     free(link);
     return NULL;
 }
 
-static int compose(const struct fork_order *order, struct buffer *datagram)
+static int compose(const struct fork_wish *wish, struct buffer *datagram)
 {
-    struct fork_request head = {.version = ZYGOTE_PROTOCOL_VERSION};
-    size_t file_bytes = strlen(order->connection_file) + 1;
-    head.string_bytes = (uint32_t)(file_bytes + order->environment_bytes);
+    struct fork_order head = {.version = ZYGOTE_PROTOCOL_VERSION};
+    size_t file_bytes = strlen(wish->connection_file) + 1;
+    head.string_bytes = (uint32_t)(file_bytes + wish->environment_bytes);
     int r = buffer_append(datagram, &head, sizeof head);
     if (r == 0)
-        r = buffer_append(datagram, order->connection_file, file_bytes);
-    return r == 0 ? buffer_append(datagram, order->environment, order->environment_bytes) : r;
+        r = buffer_append(datagram, wish->connection_file, file_bytes);
+    return r == 0 ? buffer_append(datagram, wish->environment, wish->environment_bytes) : r;
 }
 
-int fork_link_start(struct fork_link *link, const struct fork_order *order, struct failure *why)
+/* Our end of a new report, the other end of which is on its way to the zygote. */
+static int ask(const struct fork_link *link, struct failure *why)
 {
-    fork_link_forget(link);
-    _cleanup_buffer_ struct buffer datagram =
-        BUFFER_LIMITED(sizeof(struct fork_request) + MAX_INIT_STRINGS_BYTES);
-    if (compose(order, &datagram) < 0)
-        return fail_plain(why, E2BIG, "the environment is too large");
+    const struct fork_request request = {.version = ZYGOTE_PROTOCOL_VERSION};
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return fail(why, errno, "make a socket");
     _cleanup_close_ int own = pair[0], other = pair[1];
-    const int fds[FORK_FROM_SHIM] = {[FORK_REPORT] = other, [FORK_OUTPUT] = order->output};
-    int r = send_with_fds(link->socket, datagram.data, datagram.length, fds, FORK_FROM_SHIM);
+    int r = send_with_fds(link->requests, &request, sizeof request, &other, FORK_FROM_SHIM);
+    return r < 0 ? fail(why, r, "ask for a kernel") : TAKE_DESCRIPTOR(own);
+}
+
+int fork_link_start(struct fork_link *link, const struct fork_wish *wish, struct failure *why)
+{
+    fork_link_forget(link);
+    _cleanup_buffer_ struct buffer datagram =
+        BUFFER_LIMITED(sizeof(struct fork_order) + MAX_INIT_STRINGS_BYTES);
+    if (compose(wish, &datagram) < 0)
+        return fail_plain(why, E2BIG, "the environment is too large");
+    _cleanup_close_ int own = TAKE_DESCRIPTOR(link->first_report);
+    if (own < 0)
+        own = ask(link, why);
+    if (own < 0)
+        return own;
+    /* It waits there until the kernel can take it. */
+    int r = send_with_fds(own, datagram.data, datagram.length, &wish->output, 1);
     if (r < 0)
-        return fail(why, r, "ask for a kernel");
+        return fail(why, r, "give the kernel its order");
     link->source = source_add(link->loop, own, EPOLLIN, readable, link);
     if (!link->source)
         return fail(why, errno, "wait for a kernel");

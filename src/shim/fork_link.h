@@ -1,5 +1,6 @@
-/* Asking the keeper's zygote for a kernel (husk/zygote_protocol.h), and hearing from it. One kernel at a time: a new request
- * ends the hearing of the one before. What comes back is checked like anything that comes out of the sandbox. Loop thread. */
+/* Asking the keeper's zygote for a kernel (husk/zygote_protocol.h), and hearing from it. The first one has been asked for by the
+ * keeper. One kernel at a time: a new request ends the hearing of the one before. What comes back is checked like anything
+ * that comes out of the sandbox. Loop thread. */
 #pragma once
 
 #include <stddef.h>
@@ -18,19 +19,23 @@ struct fork_events {
 };
 
 /* What to start. The strings are borrowed. */
-struct fork_order {
+struct fork_wish {
     const char *connection_file;
     const char *environment; /* NUL-terminated "KEY=value" texts one after the other */
     size_t environment_bytes;
     int output; /* stdout and stderr; stays the caller's */
 };
 
-/* Borrows `socket`, which need not be one: then every start fails. */
-struct fork_link *fork_link_new(struct loop *loop, int socket, const struct fork_events *events,
-                                void *user);
+/* Where kernels are asked for, borrowed, and where the first is heard of, taken. They need not be sockets: then starting fails. */
+struct fork_sockets {
+    int requests;
+    int first_report;
+};
+struct fork_link *fork_link_new(struct loop *loop, struct fork_sockets sockets,
+                                const struct fork_events *events, void *user);
 struct fork_link *fork_link_free(struct fork_link *link); /* NULL ok, returns NULL */
 
 /* ← events. -errno: it cannot be asked. */
-int fork_link_start(struct fork_link *link, const struct fork_order *order, struct failure *why);
+int fork_link_start(struct fork_link *link, const struct fork_wish *wish, struct failure *why);
 /* Hear no more of the last one. */
 void fork_link_forget(struct fork_link *link);

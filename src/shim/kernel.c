@@ -254,14 +254,14 @@ static int execute(struct kernel *kernel, const char *file, int output, struct f
 
 static int ask_for_fork(struct kernel *kernel, const char *file, int output)
 {
-    struct fork_order order = {
+    struct fork_wish wish = {
         .connection_file = file,
         .environment = kernel->environment.data,
         .environment_bytes = kernel->environment.length,
         .output = output,
     };
     struct failure why;
-    return fork_link_start(kernel->forks, &order, &why);
+    return fork_link_start(kernel->forks, &wish, &why);
 }
 
 /* Forked if that can be asked for, and executed otherwise. */
@@ -448,7 +448,9 @@ struct kernel *kernel_new(const struct kernel_setup *setup, struct failure *why)
     kernel->exit_timer = timer_add(setup->loop, exit_expired, kernel);
     kernel->retry_timer = timer_add(setup->loop, retry_expired, kernel);
     kernel->fork_timer = timer_add(setup->loop, fork_expired, kernel);
-    kernel->forks = fork_link_new(setup->loop, setup->fork_socket, &fork_events, kernel);
+    kernel->forks =
+        fork_link_new(setup->loop, (struct fork_sockets){setup->fork_socket, setup->fork_report},
+                      &fork_events, kernel);
     kernel->init = init_link_new(setup->loop, setup->init_socket, &init_events, kernel);
     if (!kernel->init) {
         (void)fail(why, errno, "watch the socket of init");

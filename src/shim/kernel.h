@@ -51,6 +51,7 @@ struct kernel_setup {
     struct loop *loop;
     int init_socket;
     int fork_socket; /* to ask for forked kernels; if that fails they are executed by init */
+    int fork_report; /* of the first one, taken */
     int null_fd;     /* /dev/null: there is none below the shim's root */
     const struct kernel_events *events;
     void *user;

@@ -109,6 +109,7 @@ static int run(const struct arguments *arguments, int null_fd, struct failure *w
         .listen_fd = SHIM_LISTEN_FD,
         .init_fd = SHIM_INIT_FD,
         .fork_fd = SHIM_FORK_FD,
+        .report_fd = SHIM_REPORT_FD,
         .home_fd = SHIM_HOME_FD,
         .oom_fd = SHIM_OOM_FD,
         .null_fd = null_fd,

@@ -364,6 +364,7 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
         .loop = setup->loop,
         .init_socket = setup->init_fd,
         .fork_socket = setup->fork_fd,
+        .fork_report = setup->report_fd,
         .null_fd = setup->null_fd,
         .events = &kernel_events,
         .user = shim,

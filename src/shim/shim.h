@@ -17,7 +17,8 @@ struct shim_setup {
     int listen_fd;
     int init_fd;
     int fork_fd;
-    int home_fd; /* the sandbox's files */
+    int report_fd; /* taken */
+    int home_fd;   /* the sandbox's files */
     int oom_fd;
     int null_fd; /* /dev/null */
 };

@@ -19,6 +19,7 @@ import time
 import uuid
 from pathlib import Path
 
+import docker_engine
 import host
 import websocket
 from client import TIMEOUT_SECONDS, Http
@@ -264,41 +265,40 @@ class Docker:
         "import": ["/opt/venv/bin/python", "-c", "import pandas"],
     }
 
+    def __init__(self, environment):
+        self.environment = environment
+
     @classmethod
     @contextlib.contextmanager
     def place(cls):
-        """Gives None where no engine answers."""
-        if not cls._engine():
-            yield None
-            return
+        """Gives None where there is no engine."""
+        with docker_engine.engine() as environment:
+            if environment is None:
+                yield None
+                return
+            docker = cls(environment)
+            docker.import_image()
+            try:
+                yield docker
+            finally:
+                docker.call("image", "rm", "-f", cls.NAME, check=False)
+
+    def call(self, *arguments, **options):
+        options = {"check": True, **options}
+        subprocess.run(["docker", *arguments], env=self.environment, stdout=subprocess.DEVNULL, **options)
+
+    def import_image(self):
         archive = subprocess.Popen(
             ["tar", "-C", str(IMAGE), "--owner=0", "--group=0", "--numeric-owner", "-c", "."], stdout=subprocess.PIPE
         )
-        subprocess.run(["docker", "import", "-", cls.NAME], stdin=archive.stdout, stdout=subprocess.DEVNULL, check=True)
+        self.call("import", "-", self.NAME, stdin=archive.stdout)
         archive.wait()
-        try:
-            yield cls()
-        finally:
-            subprocess.run(["docker", "image", "rm", "-f", cls.NAME], stdout=subprocess.DEVNULL, check=False)
-
-    @staticmethod
-    def _engine():
-        if not shutil.which("docker"):
-            return False
-        question = ["docker", "version", "--format", "{{.Server.Version}}"]
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return subprocess.run(question, capture_output=True, timeout=20, check=False).returncode == 0
-        return False
 
     def times(self):
         """Seconds of one run of each program, from the call to its end."""
         taken = {}
         for key, program in self.PROGRAMS.items():
             start = time.perf_counter()
-            subprocess.run(
-                ["docker", "run", "--rm", "--network", "none", self.NAME, *program],
-                stdout=subprocess.DEVNULL,
-                check=True,
-            )
+            self.call("run", "--rm", "--network", "none", self.NAME, *program)
             taken[key] = time.perf_counter() - start
         return taken

@@ -20,7 +20,7 @@ IMPORTS = "import numpy, pandas, matplotlib.pyplot"
 LEVELS = (1, 10, 100, 1000)
 OTHERS = 4  # kernels of ipykernel and of the gateway
 FILLERS = 2 * (os.cpu_count() or 1)
-IDLE_SECONDS = 20  # in which their CPU time is taken: each wakes up every ten seconds, often all at once
+IDLE_SECONDS = 60  # in which nothing of them should run
 PATIENCE_SECONDS = 90  # for the imports of one level
 FAILURES = 3  # then no further sandbox is tried
 RESERVE_MB = 2500  # of the machine's memory, for everybody else
@@ -131,11 +131,17 @@ def memory_row(census, crowd, level, others):
     return row
 
 
-def idle_share(service):
-    """What sandboxes and keeper use of one core while nothing happens, all together, in percent."""
-    before = tree_cpu_seconds(service)
+def idle_rows(service, census, crowd, level):
+    """What happens while nothing happens: how often anything of a sandbox runs, and what all of them use of one core. The second
+    is as coarse as the kernel's accounting, and includes the keeper."""
+    measure.progress(f"density: {level} sandboxes idle for {IDLE_SECONDS} s")
+    before, cpu = census.switches(crowd.ids), tree_cpu_seconds(service)
     time.sleep(IDLE_SECONDS)
-    return (tree_cpu_seconds(service) - before) / IDLE_SECONDS * 100
+    cpu = tree_cpu_seconds(service) - cpu
+    each = [after - since for after, since in zip(census.switches(crowd.ids), before)]
+    name = f"idle sandbox at {level}: context switches in {IDLE_SECONDS} s"
+    awake = Row(name, "", percentile(each, 50), percentile(each, 99), len(each), target=("p50", 0))
+    return [awake, Row(f"idle sandboxes at {level}, together", "% of a core", cpu / IDLE_SECONDS * 100)]
 
 
 def program_rows(service, census, crowd, level, lost_mb):
@@ -145,7 +151,7 @@ def program_rows(service, census, crowd, level, lost_mb):
     keeper = Row(f"keeper and anchor at {level}", "MB PSS", census.of("keeper") + census.of("anchor"))
     lost = Row(f"the machine's memory for each at {level}", "MB", lost_mb / live if lost_mb > 0 else None)
     lost.note = "" if lost_mb > 0 else "others gave back more"
-    idle = [] if level < 100 else [Row(f"idle sandboxes at {level}, together", "% of a core", idle_share(service))]
+    idle = [] if level < 100 else idle_rows(service, census, crowd, level)
     zygote = Row(f"zygote at {level}", "MB PSS", census.of("zygote") if census.zygote else None)
     zygote.note = "" if census.zygote else "no zygote"
     return [huskd, keeper, zygote, lost, *idle]

@@ -1,4 +1,4 @@
-"""Whose memory and CPU time it is. Memory is PSS, which counts a page that n processes share as an n-th of a page for each
+"""Whose memory and CPU time it is, and who runs at all. Memory is PSS, which counts a page that n processes share as an n-th of a page for each
 of them."""
 
 import os
@@ -23,6 +23,16 @@ def pss(pid):
 def cpu_seconds(pid):
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def switches(pid):
+    """How often all threads of a process began or ceased to run, since they exist."""
+    total = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        for line in status.read_text().splitlines():
+            if "ctxt_switches:" in line:
+                total += int(line.split()[1])
+    return total
 
 
 def tree_cpu_seconds(service):
@@ -70,6 +80,10 @@ class Census:
     def of_sandboxes(self, ids):
         """MB of each of these sandboxes."""
         return [sum(map(pss, self.sandboxes.get(one, []))) / MB for one in ids]
+
+    def switches(self, ids):
+        """So often something of each of these sandboxes has run."""
+        return [sum(map(switches, self.sandboxes.get(one, []))) for one in ids]
 
     def of(self, name):
         """MB of one of the service's own programs."""
