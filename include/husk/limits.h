@@ -80,10 +80,11 @@ enum {
     STREAM_SILENCE_MILLISECONDS = 10 * 1000, /* then a keep-alive */
 
     /* Commands, in the shim */
-    MAX_COMMANDS = 32,             /* at once, in one sandbox */
-    MAX_COMMAND_BYTES = 64 * KIB,  /* the text, or all arguments together */
-    MAX_COMMAND_ARGUMENTS = 512,   /* of one command */
-    MAX_COMMAND_STEPS = 64,        /* that run one after the other */
+    MAX_COMMANDS = 32,            /* at once, in one sandbox */
+    MAX_COMMAND_BYTES = 64 * KIB, /* the text, or all arguments together */
+    MAX_COMMAND_ARGUMENTS = 512,  /* of one command */
+    MAX_COMMAND_STEPS = 64,       /* that run one after the other */
+    MAX_LEFTOVERS = 64, /* pipes of commands that are over, held by processes in the background */
     MAX_DIRECTORY_BYTES = 4095,    /* cwd */
     MAX_SHOWN_COMMAND_BYTES = 200, /* in a list of commands */
     MAX_COMMAND_BODY_BYTES = (MAX_COMMAND_STEPS * MAX_COMMAND_BYTES / 4 + MAX_STDIN_BYTES) * 6,

@@ -140,6 +140,7 @@ static void start_step(struct command *command)
                     .apart = true,
                     .environment = command->environment.data,
                     .environment_bytes = command->environment.length},
+        .leftovers = setup->leftovers,
         .null_fd = setup->null_fd,
         .input = with_input ? json_string_value(command->input) : NULL,
         .input_length = with_input ? json_string_length(command->input) : 0,

@@ -42,6 +42,7 @@ struct command_setup {
     struct init_link *init;
     const struct buffer *environment; /* of every process in the sandbox */
     struct home_changes *changes;
+    struct leftovers *leftovers;
     int home_fd;
     int oom_fd;
     int null_fd;

@@ -14,7 +14,7 @@ enum {
     CANNOT_EXECUTE = 126,
     NOT_FOUND = 127,
     BY_SIGNAL = 128,
-    LOST = BY_SIGNAL + SIGKILL,
+    KILLED = BY_SIGNAL + SIGKILL,
     MAX_QUOTED_BYTES = 120,
 };
 
@@ -43,7 +43,12 @@ int command_exit_code(const struct process_end *end)
     case PROCESS_LOST:
         break;
     }
-    return LOST;
+    return KILLED;
+}
+
+json_t *command_pid(const struct command *command)
+{
+    return command->pid > 0 ? json_integer(command->pid) : json_null();
 }
 
 static json_t *signal_name(const struct process_end *end)
@@ -116,7 +121,8 @@ void command_judge(struct command *command, bool out_of_memory)
     case COMMAND_NOT_STOPPED:
         break;
     }
-    if (out_of_memory && end->kind == PROCESS_SIGNALLED && end->value == SIGKILL)
+    /* A shell whose child was killed says so by its exit code. */
+    if (out_of_memory && command_exit_code(end) == KILLED)
         return say(command, EXECUTION_DIED,
                    "the sandbox used more memory than it may, and the command was killed");
     say(command, end->kind == PROCESS_EXITED && end->value == 0 ? EXECUTION_OK : EXECUTION_ERROR,
@@ -202,7 +208,8 @@ static int render(const struct command *command, struct buffer *payload)
         (void)json_object_set(members, "files", command->files);
     if (command->files_truncated)
         (void)json_object_set_new(members, "files_truncated", json_true());
-    int r = buffer_printf(payload, "{\"command_id\":\"%s\",\"pid\":%d,", command->id, command->pid);
+    (void)json_object_set_new(members, "pid", command_pid(command));
+    int r = buffer_printf(payload, "{\"command_id\":\"%s\",", command->id);
     if (r == 0)
         r = texts_render(&command->texts, payload);
     if (r == 0)
@@ -248,9 +255,9 @@ json_t *command_summary(const struct command *command)
     const char *text = dumped ? dumped : json_string_value(whole);
     size_t shown = text ? utf8_cut(text, strlen(text), MAX_SHOWN_COMMAND_BYTES) : 0;
     bool over = command->over;
-    return json_pack("{s:s, s:i, s:s%, s:b, s:s, s:s, s:o, s:o, s:I}", /* */
-                     "command_id", command->id, "pid", command->pid,   /* */
-                     "command", text ? text : "", shown,               /* */
+    return json_pack("{s:s, s:o, s:s%, s:b, s:s, s:s, s:o, s:o, s:I}",       /* */
+                     "command_id", command->id, "pid", command_pid(command), /* */
+                     "command", text ? text : "", shown,                     /* */
                      "detached", command->detached, "started_at", started, "status",
                      command_status_name(over ? command->status : EXECUTION_RUNNING), "exit_code",
                      over ? json_integer(command_exit_code(&command->end)) : json_null(), "signal",

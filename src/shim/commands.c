@@ -9,8 +9,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "husk/limits.h"
+#include "shim/command_result.h"
 #include "shim/json_text.h"
 #include "shim/kept_results.h"
+#include "shim/leftovers.h"
 
 struct commands {
     struct command_setup shared;
@@ -30,9 +32,10 @@ static void answer_detached(struct command *command)
     struct commands *commands = command->setup->user;
     struct shim_result_head head = {.status = EXECUTION_RUNNING};
     _cleanup_buffer_ struct buffer payload = {0};
+    json_auto_t *body =
+        json_pack("{s:s, s:o}", "command_id", command->id, "pid", command_pid(command));
     if (buffer_append(&payload, &head, sizeof head) == 0 &&
-        buffer_printf(&payload, "{\"command_id\":\"%s\",\"pid\":%d}", command->id, command->pid) ==
-            0)
+        json_text_append(body, JSON_COMPACT, &payload) == 0)
         commands->sink->result(commands->user, command->ticket, &payload);
 }
 
@@ -125,6 +128,7 @@ struct commands *commands_new(const struct command_setup *shared, struct event_s
         (struct commands){.shared = *shared, .streams = streams, .sink = sink, .user = user};
     commands->shared.events = &command_events;
     commands->shared.user = commands;
+    commands->shared.leftovers = leftovers_new(shared->loop);
     commands->kept = kept_results_new();
     init_link_listen(shared->init, INIT_COMMANDS, &init_events, commands);
     return commands;
@@ -139,6 +143,7 @@ struct commands *commands_free(struct commands *commands)
         commands->first = command->next;
         command_free(command);
     }
+    leftovers_free(commands->shared.leftovers);
     kept_results_free(commands->kept);
     free(commands);
     return NULL;
@@ -247,7 +252,7 @@ int commands_list(const struct commands *commands, struct buffer *payload)
 int commands_fetch(const struct commands *commands, const char *reference, struct buffer *payload)
 {
     struct command *command = find_running(commands, reference);
-    if (command && !command->stream) {
+    if (command) {
         command_render(command, payload);
         return 0;
     }

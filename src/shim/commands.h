@@ -25,7 +25,7 @@ struct commands_sink {
     void (*changed)(void *user);                                  /* how many run */
 };
 
-/* `shared` without events and user. */
+/* `shared` without leftovers, events and user. */
 struct commands *commands_new(const struct command_setup *shared, struct event_streams *streams,
                               const struct commands_sink *sink, void *user);
 struct commands *commands_free(struct commands *commands); /* NULL ok, returns NULL */

@@ -11,6 +11,7 @@
 #include "base/fdio.h"
 #include "base/memory.h"
 #include "husk/limits.h"
+#include "shim/leftovers.h"
 #include "shim/utf8_mender.h"
 
 enum {
@@ -57,6 +58,15 @@ static void close_end(struct end *end)
     end->fd = close_fd(end->fd);
 }
 
+/* Somebody may still hold the other end, unless all were killed. */
+static void leave_end(struct process *process, struct end *end)
+{
+    end->source = source_remove(end->source);
+    if (end->fd >= 0 && !process->stopped)
+        leftovers_add(process->order.leftovers, TAKE_DESCRIPTOR(end->fd));
+    close_end(end);
+}
+
 static bool is_drained(const struct process *process)
 {
     return process->outputs[STREAM_STDOUT].fd < 0 && process->outputs[STREAM_STDERR].fd < 0;
@@ -70,7 +80,7 @@ static void finish(struct process *process)
     timer_disarm(process->stop_timer);
     for (size_t i = 0; i < TEXT_STREAMS; i++) {
         _cleanup_buffer_ struct buffer rest = {0};
-        close_end(&process->outputs[i]);
+        leave_end(process, &process->outputs[i]);
         if (utf8_mender_end(&process->outputs[i].mender, &rest) == 0 && rest.length > 0)
             process->order.events->output(process->order.user, (enum text_stream)i, rest.data,
                                           rest.length);

@@ -4,7 +4,8 @@
  *         └── could not be started ─────────────────────────────────────────────────────────────────▲
  *
  * Its output comes as UTF-8 (utf8_mender.h), in pieces, and not before `started`. When the process has ended, somebody else may
- * still hold its pipes: a process in the background. Then they are read for DRAIN_MILLISECONDS more, and that is all.
+ * still hold its pipes: a process in the background. Then they are read for DRAIN_MILLISECONDS more, and that is all; what comes
+ * later is thrown away (leftovers.h).
  *
  * Stopping: SIGTERM to its group, after STOP_MILLISECONDS SIGKILL to its session. One that is stopped leaves nothing
  * behind in its session.
@@ -22,6 +23,7 @@
 #include "shim/init_link.h"
 #include "shim/recorder.h"
 
+struct leftovers;
 struct process;
 
 enum process_end_kind {
@@ -49,7 +51,8 @@ struct process_order {
     struct init_link *init;
     struct init_name name;
     struct init_command command; /* without stdio */
-    int null_fd;                 /* its stdin, if there is no input */
+    struct leftovers *leftovers;
+    int null_fd;       /* its stdin, if there is no input */
     const char *input; /* NULL: none. Borrowed for the process's life, as are the three below */
     size_t input_length;
     const struct process_events *events;
