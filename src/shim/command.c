@@ -14,6 +14,7 @@
 #include "shim/command_result.h"
 #include "shim/kernel_environment.h"
 #include "shim/oom.h"
+#include "shim/outputs.h"
 
 /* --- its output ----------------------------------------------------------------------------- */
 
@@ -57,7 +58,7 @@ static void finish(struct command *command)
     command->files =
         home_changes_since(command->setup->changes, &command->began, &command->files_truncated);
     log_event(LOG_INFO, "command ended", "command", command->id, "pid", log_number(command->pid),
-              "status", command_status_name(command->status), "exit_code",
+              "status", execution_status_name(command->status), "exit_code",
               log_number(command_exit_code(&command->end)), "ms",
               log_number((int64_t)command->duration_ms), NULL);
     command->setup->events->ended(command);

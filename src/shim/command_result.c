@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "shim/json_text.h"
+#include "shim/outputs.h"
 
 enum {
     CANNOT_EXECUTE = 126,
@@ -17,17 +18,6 @@ enum {
     KILLED = BY_SIGNAL + SIGKILL,
     MAX_QUOTED_BYTES = 120,
 };
-
-const char *command_status_name(enum execution_status status)
-{
-    static const char *const names[] = {
-        [EXECUTION_OK] = "ok",           [EXECUTION_ERROR] = "error",
-        [EXECUTION_TIMEOUT] = "timeout", [EXECUTION_INTERRUPTED] = "interrupted",
-        [EXECUTION_DIED] = "died",       [EXECUTION_QUEUED] = "queued",
-        [EXECUTION_RUNNING] = "running",
-    };
-    return names[status];
-}
 
 /* --- how it ended --------------------------------------------------------------------------- */
 
@@ -148,7 +138,7 @@ json_t *command_outcome(const struct command *command, uint64_t duration_ms)
 {
     return json_pack("{s:O, s:s, s:i, s:o, s:I}", "command",
                      json_array_get(command->steps, command->step), "status",
-                     command_status_name(command->status), "exit_code",
+                     execution_status_name(command->status), "exit_code",
                      command_exit_code(&command->end), "signal", signal_name(&command->end),
                      "duration_ms", (json_int_t)duration_ms);
 }
@@ -188,7 +178,7 @@ static json_t *members_of(const struct command *command, bool truncated)
                   "exit_code", over ? json_integer(command_exit_code(&command->end)) : json_null(),
                   "signal", over ? signal_name(&command->end) : json_null(), "error", error,
                   "error_value", error ? command->error_value : NULL, "status",
-                  command_status_name(over ? command->status : EXECUTION_RUNNING), "duration_ms",
+                  execution_status_name(over ? command->status : EXECUTION_RUNNING), "duration_ms",
                   (json_int_t)duration_of(command), "truncated", truncated);
     if (command->several)
         (void)json_object_set_new(members, "commands", list_of_steps(command));
@@ -259,7 +249,7 @@ json_t *command_summary(const struct command *command)
                      "command_id", command->id, "pid", command_pid(command), /* */
                      "command", text ? text : "", shown,                     /* */
                      "detached", command->detached, "started_at", started, "status",
-                     command_status_name(over ? command->status : EXECUTION_RUNNING), "exit_code",
+                     execution_status_name(over ? command->status : EXECUTION_RUNNING), "exit_code",
                      over ? json_integer(command_exit_code(&command->end)) : json_null(), "signal",
                      over ? signal_name(&command->end) : json_null(), "duration_ms",
                      (json_int_t)duration_of(command));

@@ -12,6 +12,5 @@ void command_judge(struct command *command, bool out_of_memory);
 int command_exit_code(const struct process_end *end);
 /* A number, or null while nobody knows it; a new reference. */
 json_t *command_pid(const struct command *command);
-const char *command_status_name(enum execution_status status);
 /* An entry of "commands" for the process that has just ended; a new reference. */
 json_t *command_outcome(const struct command *command, uint64_t duration_ms);
