@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 base=(build.sh inside.sh packages.txt requirements.txt)
-late=(environment executions.py fonts.py kernel.py matplotlibrc publisher.py shell_stream.py streams.py whole_text.py zygote.py)
+late=(environment executions.py fonts.py kernel.py matplotlibrc profile publisher.py shell_stream.py streams.py whole_text.py zygote.py)
 
 files=("${base[@]}")
 [ "${1-}" = --base ] || files+=("${late[@]}")

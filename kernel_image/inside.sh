@@ -74,6 +74,7 @@ finish() {
 		install -m 644 "/mnt/source/$module.py" "/opt/husk/husk_$module.py"
 	done
 	grep -E '^[A-Z]' /mnt/source/environment >/opt/husk/environment
+	install -m 644 /mnt/source/profile /etc/profile
 	"$venv/bin/python" -m compileall -q /opt/husk
 
 	# From here on with the environment a sandbox has, so that what is prepared is what is found.

@@ -377,8 +377,7 @@ int outputs_describe_error(const struct outputs *outputs, const struct verdict *
     return r == 0 ? 0 : -ENOMEM;
 }
 
-int outputs_describe_end(const struct outputs *outputs, const struct verdict *verdict,
-                         json_t *object)
+const char *execution_status_name(enum execution_status status)
 {
     static const char *const names[] = {
         [EXECUTION_OK] = "ok",           [EXECUTION_ERROR] = "error",
@@ -386,12 +385,18 @@ int outputs_describe_end(const struct outputs *outputs, const struct verdict *ve
         [EXECUTION_DIED] = "died",       [EXECUTION_QUEUED] = "queued",
         [EXECUTION_RUNNING] = "running",
     };
+    return names[status];
+}
+
+int outputs_describe_end(const struct outputs *outputs, const struct verdict *verdict,
+                         json_t *object)
+{
     bool truncated = outputs->truncated || outputs->recorder->type->is_cut(outputs->recorder);
     json_t *count =
         outputs->execution_count >= 0 ? json_integer(outputs->execution_count) : json_null();
     json_auto_t *end =
-        json_pack("{s:s, s:b, s:o, s:I, s:b}", "status", names[verdict->status], "state_lost",
-                  verdict->state_lost, "execution_count", count, "duration_ms",
+        json_pack("{s:s, s:b, s:o, s:I, s:b}", "status", execution_status_name(verdict->status),
+                  "state_lost", verdict->state_lost, "execution_count", count, "duration_ms",
                   (json_int_t)verdict->duration_ms, "truncated", truncated);
     return end && json_object_update(object, end) == 0 ? 0 : -ENOMEM;
 }

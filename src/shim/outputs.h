@@ -42,6 +42,8 @@ struct verdict {
     uint64_t duration_ms;
 };
 
+/* As an answer calls it. */
+const char *execution_status_name(enum execution_status status);
 /* Set "error" and "error_value", or "status" and all that stands behind the outputs in an answer. 0 or -ENOMEM. */
 int outputs_describe_error(const struct outputs *outputs, const struct verdict *verdict,
                            json_t *object);

@@ -256,17 +256,17 @@ class Service:
 
 
 class Stream:
-    """A streamed execution: an iterator of events, each with its name under "event". A context manager: leaving it
+    """A streamed execution or command: an iterator of events, each with its name under "event". A context manager: leaving it
     closes the connection."""
 
-    def __init__(self, sandbox, code, lines, fields):
+    def __init__(self, sandbox, route, body, lines):
         self.lines = lines
         kind = "application/x-ndjson" if lines else "text/event-stream"
         self.session = requests.Session()
         self.session.trust_env = False
         self.answer = self.session.post(
-            f"{sandbox.service.url}{sandbox.path}/execute",
-            json={"code": code, **fields},
+            f"{sandbox.service.url}{sandbox.path}/{route}",
+            json=body,
             headers={"Accept": kind},
             stream=True,
             timeout=ANSWER_SECONDS,
@@ -374,7 +374,16 @@ class Sandbox:
 
     def stream(self, code, lines=False, **fields):
         """Run code and get its events as they come: server-sent events, or JSON lines."""
-        return Stream(self, code, lines, fields)
+        return Stream(self, "execute", {"code": code, **fields}, lines)
+
+    def command(self, command, **fields):
+        """Run a command and give the answer; that the request worked is checked."""
+        answer = self.post("command", json={"command": command, **fields})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def command_stream(self, command, lines=False, **fields):
+        return Stream(self, "command", {"command": command, **fields}, lines)
 
     def value(self, expression):
         """An expression of Python, evaluated inside and brought here by its repr()."""

@@ -7,7 +7,7 @@ import threading
 import requests
 
 import host
-from service import Stream, joined
+from service import joined
 
 SANDBOXES = 50
 EXECUTIONS = 100
@@ -114,7 +114,7 @@ class Caller(threading.Thread):
     def stream(self):
         text = self.unique()
         code = f"for i in range(10): print('{text}', i)\n'{text}'"
-        with Stream(self.sandbox, code, self.random.random() < 0.5, {}) as stream:
+        with self.sandbox.stream(code, self.random.random() < 0.5) as stream:
             answer = self.check(joined(stream.rest()))
         assert answer["stdout"] == "".join(f"{text} {i}\n" for i in range(10))
         assert answer["results"][0]["data"] == repr(text)

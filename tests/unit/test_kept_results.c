@@ -31,7 +31,7 @@ static void add(void **state, size_t number, size_t length)
     memset(data, '.', length);
     memcpy(data, &number, sizeof number);
     buffer_grow(&payload, length);
-    kept_results_add(*state, id_of(number), &payload);
+    kept_results_add(*state, id_of(number), NULL, &payload);
     assert_null(payload.data);
     assert_int_equal(payload.length, 0);
 }
@@ -102,7 +102,7 @@ static void larger_than_everything(void **state)
     buffer_grow(&payload, MAX_KEPT_BYTES + 1);
     size_t number = 2;
     memcpy(payload.data, &number, sizeof number);
-    kept_results_add(*state, id_of(2), &payload);
+    kept_results_add(*state, id_of(2), NULL, &payload);
     assert_false(kept(state, 1, 0));
     assert_true(kept(state, 2, MAX_KEPT_BYTES + 1));
     add(state, 3, 100);
@@ -112,10 +112,24 @@ static void larger_than_everything(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+static void notes_are_listed_and_forgotten_with_their_results(void **state)
+{
+    for (size_t i = 0; i < MAX_KEPT_RESULTS + 3; i++) {
+        struct buffer payload = {0};
+        assert_int_equal(buffer_append_text(&payload, "x"), 0);
+        kept_results_add(*state, id_of(i), i == 5 ? NULL : json_integer((json_int_t)i), &payload);
+    }
+    json_auto_t *notes = kept_results_notes(*state);
+    assert_int_equal(json_array_size(notes), MAX_KEPT_RESULTS - 1);
+    assert_int_equal(json_integer_value(json_array_get(notes, 0)), 3);
+    assert_int_equal(json_integer_value(json_array_get(notes, 2)), 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(found_again),
+        TEST(notes_are_listed_and_forgotten_with_their_results),
         TEST(too_many),
         TEST(too_large),
         TEST(larger_than_everything),

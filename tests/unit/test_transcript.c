@@ -159,9 +159,29 @@ static void no_room(void **state)
     transcript_free(&transcript);
 }
 
+/* As much as there is room for is never cut, whatever the characters are. */
+static void room(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"x", "é", "€", "🦊"};
+    for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++) {
+        struct transcript transcript;
+        size_t length = strlen(pieces[i]), appended = 0;
+        transcript_init(&transcript, 1000);
+        while (transcript_room(&transcript) >= length) {
+            transcript_append(&transcript, pieces[i], length);
+            appended += length;
+            assert_false(transcript_is_cut(&transcript));
+        }
+        assert_true(appended > 700);
+        transcript_free(&transcript);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(room),
         cmocka_unit_test(whole),
         cmocka_unit_test(empty),
         cmocka_unit_test(pieces_make_no_difference),
