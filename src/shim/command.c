@@ -16,6 +16,10 @@
 #include "shim/oom.h"
 #include "shim/outputs.h"
 
+enum {
+    RETRY_MILLISECONDS = 10
+};
+
 /* --- its output ----------------------------------------------------------------------------- */
 
 static void put_output(struct command *command, enum text_stream stream, const char *text,
@@ -76,11 +80,12 @@ static void conclude_step(struct command *command, const struct process_end *end
     bool out_of_memory = oom_kills(command->setup->oom_fd) > command->oom_kills;
     command->end = *end;
     command_judge(command, out_of_memory);
-    if (end->kind == PROCESS_FAILED)
+    if (end->kind == PROCESS_FAILED && command->status == EXECUTION_ERROR)
         tell_failure(command);
     (void)json_array_append_new(command->outcomes,
                                 command_outcome(command, now_ms() - command->step_began));
     command->step++;
+    command->step_began = now_ms();
     if (command->status == EXECUTION_OK && command->step < json_array_size(command->steps))
         start_step(command);
     else
@@ -131,7 +136,6 @@ static void start_step(struct command *command)
     (void)arguments_of(json_array_get(command->steps, command->step), arguments);
     bool with_input = command->input && command->step == 0;
     command->number = setup->events->number(setup->user);
-    command->step_began = now_ms();
     struct process_order order = {
         .loop = setup->loop,
         .init = setup->init,
@@ -150,6 +154,8 @@ static void start_step(struct command *command)
     };
     struct failure why;
     command->process = process_start(&order, &why);
+    if (!command->process && why.code == EAGAIN)
+        return timer_arm(command->retry, RETRY_MILLISECONDS);
     if (!command->process)
         return conclude_step(command, &(struct process_end){.kind = PROCESS_FAILED,
                                                             .value = why.code,
@@ -166,12 +172,22 @@ void command_stop(struct command *command, enum command_stop reason)
 {
     if (command->stream && reason != COMMAND_SWEPT)
         event_stream_hurry(command->stream);
-    if (command->stop != COMMAND_NOT_STOPPED || !command->process ||
-        !process_runs(command->process))
-        return;
-    command->stop = reason;
-    if (reason != COMMAND_SWEPT)
-        process_stop(command->process);
+    bool waits = timer_armed(command->retry);
+    if (!waits && !process_runs(command->process))
+        return; /* it has ended, only its output is on its way */
+    if (command->stop == COMMAND_NOT_STOPPED)
+        command->stop = reason;
+    if (reason == COMMAND_SWEPT)
+        return; /* somebody else sees to it */
+    if (!waits)
+        return process_stop(command->process);
+    timer_disarm(command->retry);
+    conclude_step(command, &(struct process_end){.kind = PROCESS_FAILED, .value = EAGAIN});
+}
+
+static void retry_expired(struct timer *timer _unused_, void *user)
+{
+    start_step(user);
 }
 
 static void deadline_expired(struct timer *timer _unused_, void *user)
@@ -214,6 +230,7 @@ struct command *command_new(const struct command_setup *setup, const struct comm
         whole_text_init(&command->whole[i], setup->home_fd, name);
     }
     command->deadline = timer_add(setup->loop, deadline_expired, command);
+    command->retry = timer_add(setup->loop, retry_expired, command);
     return set_environment(command, order->env, why) < 0 ? command_free(command) : command;
 }
 
@@ -223,6 +240,7 @@ struct command *command_free(struct command *command)
         return NULL;
     process_free(command->process);
     timer_remove(command->deadline);
+    timer_remove(command->retry);
     texts_free(&command->texts);
     for (size_t i = 0; i < TEXT_STREAMS; i++)
         (void)whole_text_end(&command->whole[i]);
@@ -239,7 +257,7 @@ struct command *command_free(struct command *command)
 void command_begin(struct command *command)
 {
     command->began = home_changes_mark(command->setup->changes);
-    command->began_ms = now_ms();
+    command->began_ms = command->step_began = now_ms();
     command->started_at = wall_seconds();
     command->oom_kills = oom_kills(command->setup->oom_fd);
     timer_arm(command->deadline, command->timeout_ms);

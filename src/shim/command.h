@@ -64,6 +64,7 @@ struct command {
     struct buffer environment;
     uint64_t timeout_ms;
     struct timer *deadline;
+    struct timer *retry; /* armed while init has no time for the next process */
 
     size_t step; /* which one runs */
     uint64_t step_began;
@@ -101,7 +102,7 @@ struct command *command_free(struct command *command); /* NULL ok, returns NULL 
 
 /* ← ended, which may come at once. */
 void command_begin(struct command *command);
-/* Its time, or its caller's patience, is over. The first reason counts. */
+/* Its time, or its caller's patience, is over. The first reason counts. ← ended, which may come at once. */
 void command_stop(struct command *command, enum command_stop reason);
 /* Its stream has become full, or is no longer so. */
 void command_stream_changed(struct command *command);

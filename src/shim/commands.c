@@ -182,7 +182,9 @@ void commands_cancel(struct commands *commands, struct ticket ticket)
 
 void commands_cancel_old(struct commands *commands, const struct connection *connection)
 {
-    for (struct command *command = commands->first; command; command = command->next) {
+    struct command *next;
+    for (struct command *command = commands->first; command; command = next) {
+        next = command->next;
         if (!command->detached && !connection_knows(connection, command->ticket))
             command_stop(command, COMMAND_LEFT);
     }
@@ -242,8 +244,9 @@ int commands_list(const struct commands *commands, struct buffer *payload)
 {
     struct shim_result_head head = {.status = EXECUTION_OK};
     json_t *list = kept_results_notes(commands->kept);
+    size_t kept = json_array_size(list);
     for (const struct command *command = commands->first; command; command = command->next)
-        (void)json_array_append_new(list, command_summary(command));
+        (void)json_array_insert_new(list, kept, command_summary(command)); /* the oldest first */
     json_auto_t *body = json_pack("{s:o}", "commands", list);
     int r = buffer_append(payload, &head, sizeof head);
     return r == 0 ? json_text_append(body, JSON_COMPACT, payload) : r;
@@ -262,8 +265,11 @@ int commands_fetch(const struct commands *commands, const char *reference, struc
 
 void commands_swept(struct commands *commands)
 {
-    for (struct command *command = commands->first; command; command = command->next)
+    struct command *next;
+    for (struct command *command = commands->first; command; command = next) {
+        next = command->next;
         command_stop(command, COMMAND_SWEPT);
+    }
 }
 
 void commands_stream_changed(struct commands *commands)

@@ -12,12 +12,14 @@
 #include "husk/init_protocol.h"
 
 enum {
-    NUMBER_BITS = 56 /* of a tag; those above are the client */
+    NUMBER_BITS = 56, /* of a tag; those above are the client */
+    MAX_WAITING_MESSAGES = 4096
 };
 
 struct init_link {
     int socket;
     struct source *source;
+    struct buffer waiting; /* messages for which the socket had no room */
     struct listener {
         const struct init_events *events;
         void *user;
@@ -60,9 +62,40 @@ static void container_gone(struct init_link *link)
     }
 }
 
-static void readable(struct source *source _unused_, uint32_t events _unused_, void *user)
+static void watch(struct init_link *link)
+{
+    (void)source_set_events(link->source, link->waiting.length > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static int send_head(struct init_link *link, struct init_message message)
+{
+    message.version = INIT_PROTOCOL_VERSION;
+    int r = link->waiting.length > 0
+                ? -EAGAIN
+                : send_with_fds(link->socket, &message, sizeof message, NULL, 0);
+    if (r != -EAGAIN)
+        return r;
+    r = buffer_append(&link->waiting, &message, sizeof message);
+    if (r == 0 && link->source)
+        watch(link);
+    return r;
+}
+
+static void flush(struct init_link *link)
+{
+    while (link->waiting.length > 0 && send_with_fds(link->socket, link->waiting.data,
+                                                     sizeof(struct init_message), NULL, 0) == 0)
+        buffer_consume(&link->waiting, sizeof(struct init_message));
+    watch(link);
+}
+
+static void ready(struct source *source _unused_, uint32_t events, void *user)
 {
     struct init_link *link = user;
+    if (events & EPOLLOUT)
+        flush(link);
+    if (!(events & ~(uint32_t)EPOLLOUT))
+        return;
     struct init_message message;
     int fd = -1;
     size_t count = 1;
@@ -84,7 +117,8 @@ struct init_link *init_link_new(struct loop *loop, int socket)
 {
     struct init_link *link = must_alloc(sizeof *link);
     link->socket = socket;
-    link->source = source_add(loop, socket, EPOLLIN, readable, link);
+    link->waiting = BUFFER_LIMITED(MAX_WAITING_MESSAGES * sizeof(struct init_message));
+    link->source = source_add(loop, socket, EPOLLIN, ready, link);
     if (!link->source || set_nonblocking(socket, true) < 0)
         return init_link_free(link);
     return link;
@@ -101,6 +135,7 @@ struct init_link *init_link_free(struct init_link *link)
     if (!link)
         return NULL;
     source_remove(link->source);
+    buffer_free(&link->waiting);
     free(link);
     return NULL;
 }
@@ -108,6 +143,8 @@ struct init_link *init_link_free(struct init_link *link)
 int init_link_start(struct init_link *link, struct init_name name,
                     const struct init_command *command, struct failure *why)
 {
+    if (link->waiting.length > 0) /* in order */
+        return fail(why, EAGAIN, "ask init to start %.80s", command->arguments[0]);
     _cleanup_buffer_ struct buffer datagram = BUFFER_LIMITED(INIT_DATAGRAM_BYTES);
     struct init_message head = {.version = INIT_PROTOCOL_VERSION,
                                 .type = INIT_START,
@@ -130,12 +167,6 @@ int init_link_start(struct init_link *link, struct init_name name,
     r = send_with_fds(link->socket, datagram.data, datagram.length, command->stdio,
                       ARRAY_LENGTH(command->stdio));
     return r < 0 ? fail(why, r, "ask init to start %.80s", command->arguments[0]) : 0;
-}
-
-static int send_head(struct init_link *link, struct init_message message)
-{
-    message.version = INIT_PROTOCOL_VERSION;
-    return send_with_fds(link->socket, &message, sizeof message, NULL, 0);
 }
 
 int init_link_signal(struct init_link *link, struct init_name name, int signal)

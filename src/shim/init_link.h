@@ -1,6 +1,7 @@
 /* The link to the container's init (husk/init_protocol.h): start a process, signal it, kill
- * everything, hear of ends. Sends never block; what init sends is checked like anything else that
- * comes out of the sandbox.
+ * everything, hear of ends. Sends never block: init may be slow, as it has its share of the sandbox's CPU and no more. So what is
+ * small waits here until the socket has room, and what is large is refused. What init sends is checked like anything else
+ * that comes out of the sandbox.
  *
  * Life: init_link_new → … → init_link_free. Loop thread. */
 #pragma once
@@ -53,7 +54,8 @@ struct init_link *init_link_free(struct init_link *link); /* NULL ok, returns NU
 void init_link_listen(struct init_link *link, enum init_client client,
                       const struct init_events *events, void *user);
 
-/* ← started or failed, later exited, each with this number. The descriptors stay the caller's. */
+/* ← started or failed, later exited, each with this number. The descriptors stay the caller's. -EAGAIN: try again in a
+ * moment. */
 int init_link_start(struct init_link *link, struct init_name name,
                     const struct init_command *command, struct failure *why);
 /* To its process group; SIGKILL to its session, if it was started apart. */

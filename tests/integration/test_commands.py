@@ -63,6 +63,17 @@ def test_slow_reader_makes_the_command_wait(sandbox, bounded):
     assert (answer["status"], answer["truncated"]) == ("ok", False)
 
 
+def test_reader_that_stops_reading(sandbox, bounded):
+    """The command waits for two seconds, then it goes on, and the reader is told what it missed."""
+    with sandbox.command_stream("seq 5000000; echo through > through", timeout=ENOUGH_TIME) as stream:
+        stream.next("start")
+        host.until(lambda: sandbox.command(["test", "-e", "through"])["exit_code"] == 0, 30, "the command to go on")
+        events = stream.rest()
+    assert "dropped" in [event["event"] for event in events]
+    answer = joined(event for event in events if event["event"] != "dropped")
+    assert (answer["status"], answer["truncated"], answer["exit_code"]) == ("ok", True, 0)
+
+
 def test_reader_that_leaves(sandbox):
     with sandbox.command_stream("echo begun; sleep 1234") as stream:
         stream.until("stdout")
@@ -141,6 +152,28 @@ def test_fork_bomb_in_a_command(create):
     assert sandbox.post("restart").status_code == 200
     host.until(lambda: sandbox.info()["usage"]["pids"] < 20, 20, "its end")
     assert sandbox.command("echo again")["stdout"] == "again\n"
+
+
+def test_command_that_is_in_the_way_of_a_kernel(create):
+    """It has all processes there may be, and none is left for a kernel: then it has to go."""
+    sandbox = create(pids=32)
+    script = "import os, signal\nwhile True:\n  try:\n    if os.fork() == 0: signal.pause()\n  except OSError: pass"
+    holder = detach(sandbox, ["python", "-c", script])
+    host.until(lambda: sandbox.info()["usage"]["pids"] >= 32, 20, "all processes to be in use")
+    assert sandbox.post("restart").status_code == 200
+    assert sandbox.works()
+    over = result(sandbox, holder["command_id"])
+    assert (over["status"], over["error"], over["signal"]) == ("died", "Swept", "SIGKILL")
+
+
+def test_many_large_ones_at_once(create):
+    """init takes them one by one, at the pace that the sandbox's share of the CPU allows."""
+    sandbox = create(cpus=0.1)
+    text = "x" * 60_000
+    waiting = [later(sandbox.command, ["printf", "%s", text], timeout=ENOUGH_TIME) for _ in range(24)]
+    for future in waiting:
+        answer = future.result()
+        assert (answer["status"], answer["stdout"] == text) == ("ok", True), answer["stderr"]
 
 
 def test_no_process_to_be_had(create):
