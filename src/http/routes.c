@@ -1,12 +1,15 @@
 #include "http/routes.h"
 
 #include "base/attributes.h"
+#include "http/upload.h"
 #include "husk/limits.h"
 
 /* Bodies of routes that take a few fields, or ignore what is sent. */
-#define SMALL MAX_SMALL_BODY_BYTES, MAX_SMALL_BODY_BYTES
-#define CODE  MAX_CODE_BYTES, MAX_JSON_BODY_BYTES
-#define INPUT MAX_INPUT_BODY_BYTES, MAX_INPUT_BODY_BYTES
+#define SMALL     MAX_SMALL_BODY_BYTES, MAX_SMALL_BODY_BYTES
+#define CODE      MAX_CODE_BYTES, MAX_JSON_BODY_BYTES
+#define FORM      MAX_FORM_BYTES, MAX_FORM_BYTES
+#define FILE_BODY MAX_UPLOAD_BYTES, MAX_UPLOAD_BYTES
+#define INPUT     MAX_INPUT_BODY_BYTES, MAX_INPUT_BODY_BYTES
 
 const struct route routes[] = {
     {"POST", "/sandbox/create", route_create, SMALL, false},
@@ -20,7 +23,12 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/input", route_input, INPUT, false},
     {"POST", "/sandbox/{id}/interrupt", route_interrupt, SMALL, false},
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
-    {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, false, true},
+    {"POST", "/sandbox/{id}/upload", route_upload, FORM, .taker = &upload_form},
+    {"GET", "/sandbox/{id}/files", route_list_files, SMALL},
+    {"PUT", "/sandbox/{id}/files/{path*}", route_put_file, FILE_BODY, .taker = &upload_put},
+    {"DELETE", "/sandbox/{id}/files/{path*}", route_remove_file, SMALL},
+    {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, .linked = true},
+    {"GET", "/sandbox/file", route_file, SMALL, .linked = true, .by_query = true},
     {"GET", "/health", route_health, SMALL, true},
 };
 const size_t routes_count = ARRAY_LENGTH(routes);

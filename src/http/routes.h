@@ -22,5 +22,9 @@ void route_interrupt(struct request *request);
 void route_restart(struct request *request);
 /* file_routes.c */
 void route_download(struct request *request);
+void route_file(struct request *request);
+/* folder_routes.c */
+void route_list_files(struct request *request);
+void route_remove_file(struct request *request);
 /* health_routes.c */
 void route_health(struct request *request);
