@@ -308,8 +308,9 @@ static int choose_path(const struct upload *upload, const char *file_path, bool 
     name = file_path_last(name);
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
         return -EINVAL;
+    bool slash = upload->has_path && file_path[strlen(file_path) - 1] != '/';
     _cleanup_free_ char *joined =
-        upload->has_path ? must_format("%s/%s", file_path, name) : must_copy(name);
+        must_format("%s%s%s", upload->has_path ? file_path : "", slash ? "/" : "", name);
     return file_path_clean(joined, path);
 }
 

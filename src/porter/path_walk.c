@@ -43,7 +43,7 @@ int path_check(const char *path, struct failure *why)
         size_t part = strcspn(at, "/");
         if (part == 2 && !strncmp(at, "..", 2))
             return fail_plain(why, EBADMSG, "The archive has a name with '..': '%.150s'.", path);
-        if (part > MAX_FILE_NAME_BYTES || ++depth > MAX_WALKED_DEPTH)
+        if (part > MAX_FILE_NAME_BYTES || (part > 0 && ++depth > MAX_WALKED_DEPTH))
             return fail_plain(why, EBADMSG,
                               "The archive has a name that is too long or too deep: '%.150s'.",
                               path);

@@ -158,12 +158,8 @@ def test_closed_sandbox(service, create):
     [
         "nothing",
         "nothing/at/all",
-        ".",
-        "./",
         "/",
         "//",
-        "/home/user",
-        "/home/user/",
         "/home/user//etc/passwd",
         "..",
         "../",
@@ -273,7 +269,6 @@ if not os.path.exists('hard'): os.link('folder/real', 'hard')
         "environment",
         "init_root",
         "dangling",
-        "folder",
     ):
         refused(shared, path)
 
