@@ -28,6 +28,8 @@ const struct route routes[] = {
     {"PUT", "/sandbox/{id}/files/{path*}", route_put_file, FILE_BODY, .taker = &upload_put},
     {"DELETE", "/sandbox/{id}/files/{path*}", route_remove_file, SMALL},
     {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, .linked = true},
+    {"GET", "/sandbox/{id}/download", route_download, SMALL},
+    {"GET", "/sandbox/{id}/download/", route_download, SMALL}, /* what clients make of "/." */
     {"GET", "/sandbox/file", route_file, SMALL, .linked = true, .by_query = true},
     {"GET", "/health", route_health, SMALL, true},
 };

@@ -135,7 +135,7 @@ int list_folder(struct reply *reply, int folder, const struct porter_request *re
     int r = tree_walk(&walk, folder);
     if (r < 0)
         return fail(why, r, "The folder cannot be read");
-    list.incomplete = list.incomplete || walk.incomplete;
+    list.incomplete = list.incomplete || walk.incomplete || walk.too_deep;
     qsort(list.files, list.count, sizeof *list.files, by_path);
     end->entries = (uint32_t)list.count;
     r = send_list(reply, &list);

@@ -135,8 +135,8 @@ int pack_folder(struct reply *reply, int folder, const struct porter_request *re
     if (r == 0)
         r = tree_walk(&walk, folder);
     /* What is too deep would be missing, and nobody could tell. */
-    if (r == 0 && walk.incomplete)
-        pack.error = -ELOOP;
+    if (r == 0 && walk.too_deep)
+        pack.error = -ENAMETOOLONG;
     if (r == 0)
         r = pack.error;
     if (r == 0 && archive_write_close(pack.archive) < ARCHIVE_WARN)

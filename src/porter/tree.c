@@ -46,7 +46,7 @@ static void look_at(struct place *place, int folder, const char *name, size_t en
     struct tree_entry entry = {.folder = folder, .name = name, .path = place->path};
     size_t length = strlen(name);
     if (end + length + 2 > sizeof place->path) {
-        walk->incomplete = true;
+        walk->too_deep = true;
         return;
     }
     memcpy(place->path + end, name, length + 1);
@@ -60,8 +60,13 @@ static void look_at(struct place *place, int folder, const char *name, size_t en
         return;
     place->path[end + length] = '/';
     place->path[end + length + 1] = '\0';
-    if (depth + 1 >= MAX_PORTER_DEPTH ||
-        walk_folder(place, folder, name, end + length + 1, depth + 1) < 0)
+    if (depth + 1 >= MAX_PORTER_DEPTH) {
+        walk->too_deep = true;
+        return;
+    }
+    int r = walk_folder(place, folder, name, end + length + 1, depth + 1);
+    /* It may have become something else meanwhile, or nothing. */
+    if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
         walk->incomplete = true;
 }
 

@@ -19,7 +19,8 @@ struct tree_walk {
     bool (*visit)(const struct tree_entry *entry,
                   void *user); /* folders come before what is in them. False: that is enough */
     void *user;
-    bool incomplete; /* something was too deep, or could not be read */
+    bool incomplete; /* something could not be read, or was … */
+    bool too_deep;
 };
 
 /* 0, or -errno when the folder itself cannot be read. `folder` is borrowed. */
