@@ -33,7 +33,7 @@ struct multipart {
 
 /* --- Content-Type, Content-Disposition ---------------------------------------------------------- */
 
-/* The value of a parameter, which ends where it is returned. A backslash escapes quotes and itself; others mean a path. */
+/* The value of a parameter, which ends where it is returned. `size` 0: nobody wants it. A backslash escapes quotes and itself; others mean a path. */
 static const char *read_value(const char *at, char *out, size_t size, bool *fits)
 {
     bool quoted = *at == '"';
@@ -47,14 +47,14 @@ static const char *read_value(const char *at, char *out, size_t size, bool *fits
         else
             *fits = false;
     }
-    out[used] = '\0';
+    if (size > 0)
+        out[used] = '\0';
     return at + (quoted && *at == '"');
 }
 
 /* 1: the parameter `key` is there, 0: it is not, -EBADMSG: it does not fit. */
 static int find_parameter(const char *header, const char *key, char *out, size_t size)
 {
-    char value[MAX_PART_HEADER_BYTES];
     const char *at = header + strcspn(header, ";");
     while (*at == ';') {
         at += strspn(at, "; \t");
@@ -65,7 +65,7 @@ static int find_parameter(const char *header, const char *key, char *out, size_t
         if (*at == '=') {
             at++;
             at += strspn(at, " \t");
-            at = read_value(at, wanted ? out : value, wanted ? size : sizeof value, &fits);
+            at = read_value(at, out, wanted ? size : 0, &fits);
             if (wanted)
                 return fits ? 1 : -EBADMSG;
         }

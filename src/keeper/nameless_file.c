@@ -108,7 +108,8 @@ static void remove_folders(int home, const char *path, size_t length, size_t mad
         for (length = start; length > 0 && path[length - 1] == '/';)
             length--;
         _cleanup_close_ int parent = open_prefix(home, path, length);
-        if (parent < 0 || (*name && unlinkat(parent, name, AT_REMOVEDIR) < 0))
+        int r = parent < 0 ? parent : unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+        if (r < 0 && r != -ENOENT) /* the last ones may not have been made */
             return;
     }
 }
