@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "http/peer.h"
 #include "http/response.h"
-#include "http/router.h"
 #include "http/stream.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
@@ -95,16 +94,8 @@ void request_go_on(struct request *request)
     husk_assert(request->phase == REQUEST_PAUSED);
     request->phase = REQUEST_RECEIVING;
     request->cancel = NULL;
-    request_allow_body(request);
+    peer_allow(request->peer, RECEIVE_SECONDS);
     resume(request);
-}
-
-/* A slow client may take as long as a slow line needs for a large body. */
-void request_allow_body(struct request *request)
-{
-    size_t limit = request->route && request->route->taker ? request->route->body_limit : 0;
-    size_t left = limit > request->received ? limit - request->received : 0;
-    peer_allow(request->peer, (unsigned)(RECEIVE_SECONDS + left / LEAST_UPLOAD_RATE));
 }
 
 void request_wait(struct request *request, void (*cancel)(struct request *request))

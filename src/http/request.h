@@ -114,8 +114,6 @@ bool request_find_sandbox(struct request *request);
 /* No more of the body now. `cancel` as in request_wait(). */
 void request_pause(struct request *request, void (*cancel)(struct request *request));
 void request_go_on(struct request *request);
-/* The time that the client has for (the rest of) its body. */
-void request_allow_body(struct request *request);
 /* The answer will come later. */
 void request_wait(struct request *request, void (*cancel)(struct request *request));
 /* Here it is. Takes `response`; adds what every answer has. */

@@ -23,7 +23,8 @@
 
 enum {
     CLIENT_WENT_AWAY = 499, /* as nginx logs it; nobody reads it */
-    LOGGED_PATH_BYTES = 256
+    LOGGED_PATH_BYTES = 256,
+    RECEIVE_STEP = RECEIVE_SECONDS * LEAST_UPLOAD_RATE /* bytes that have RECEIVE_SECONDS each */
 };
 
 struct server {
@@ -119,6 +120,9 @@ static size_t pass_body(struct server *server, struct request *request, const ch
         return length;
     }
     size_t taken = request->route->taker->take(request, data, length);
+    /* A slow client may take as long as a slow line needs for a large body; a very slow one may not. */
+    if ((request->received + taken) / RECEIVE_STEP != request->received / RECEIVE_STEP)
+        peer_allow(request->peer, RECEIVE_SECONDS);
     request->received += taken;
     return request->phase == REQUEST_ANSWERED ? length : taken;
 }
@@ -185,8 +189,8 @@ static enum MHD_Result begin(struct server *server, struct request *request, con
 {
     (void)snprintf(request->method, sizeof request->method, "%s", method);
     request->phase = REQUEST_RECEIVING;
+    peer_allow(request->peer, RECEIVE_SECONDS);
     bool admitted = admission_judge(request, server->guard);
-    request_allow_body(request);
     if (admitted && request->route->taker)
         request->route->taker->begin(request);
     if (request->phase == REQUEST_ANSWERED && admission_refuses_body(request))

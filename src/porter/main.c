@@ -22,6 +22,7 @@
 #include "porter/pack.h"
 #include "porter/private_folder.h"
 #include "porter/reply.h"
+#include "porter/tree.h"
 #include "porter/unpack.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -56,6 +57,34 @@ static int unpack(struct reply *reply, const char *path, struct porter_end *end,
     return r;
 }
 
+static bool remove_one(const struct tree_entry *entry, void *user)
+{
+    bool *removed = user;
+    int flags = S_ISDIR(entry->status.st_mode) ? AT_REMOVEDIR : 0;
+    *removed = unlinkat(entry->folder, entry->name, flags) == 0;
+    return !*removed;
+}
+
+/* A disk without room for one more name has none for a private folder: something of what is to go makes room for it. */
+static int make_private_folder(struct private_folder *private, const char *name,
+                               struct failure *why)
+{
+    bool removed;
+    int r;
+    do {
+        removed = false;
+        r = private_folder_make(private, PORTER_INCOMING_FD, why);
+        _cleanup_close_ int folder =
+            r != -ENOSPC
+                ? -1
+                : openat(PORTER_FOLDER_FD, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        struct tree_walk walk = {.prefix = "", .visit = remove_one, .user = &removed};
+        if (folder >= 0)
+            (void)tree_walk(&walk, folder);
+    } while (removed);
+    return r;
+}
+
 /* A folder disappears in one step; what was in it is removed afterwards, also if nobody waits for that any more. */
 static int remove_name(const char *name, struct porter_end *end, struct failure *why)
 {
@@ -68,7 +97,7 @@ static int remove_name(const char *name, struct porter_end *end, struct failure 
         int r = unlinkat(PORTER_FOLDER_FD, name, 0) < 0 ? errno : 0;
         return r ? fail(why, r, "'%.150s' cannot be removed", name) : 0;
     }
-    int r = private_folder_make(&private, PORTER_INCOMING_FD, why);
+    int r = make_private_folder(&private, name, why);
     if (r == 0) {
         r = private_folder_take(&private, PORTER_FOLDER_FD, name);
         if (r < 0)

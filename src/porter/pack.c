@@ -107,6 +107,22 @@ static bool visit(const struct tree_entry *found, void *user)
     return good;
 }
 
+/* The folder itself, which may be empty. */
+static bool add_top(struct pack *pack, int folder, const char *prefix)
+{
+    struct stat status;
+    struct archive_entry *entry = *prefix ? archive_entry_new() : NULL;
+    if (!entry)
+        return !*prefix;
+    if (fstat(folder, &status) < 0)
+        status = (struct stat){.st_mode = S_IFDIR | 0755};
+    describe(entry, prefix, &status);
+    bool good = archive_write_header(pack->archive, entry) >= ARCHIVE_WARN;
+    archive_entry_free(entry);
+    pack->end->entries++;
+    return good;
+}
+
 static int open_archive(struct pack *pack)
 {
     struct archive *archive = pack->archive;
@@ -132,6 +148,8 @@ int pack_folder(struct reply *reply, int folder, const struct porter_request *re
         r = -errno;
     if (r == 0)
         r = reply_begin(reply, false);
+    if (r == 0 && !add_top(&pack, folder, prefix))
+        r = pack.error ? pack.error : -EIO;
     if (r == 0)
         r = tree_walk(&walk, folder);
     /* What is too deep would be missing, and nobody could tell. */

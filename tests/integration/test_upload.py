@@ -8,7 +8,7 @@ import urllib.parse
 import pytest
 
 import host
-from service import problem
+from service import later, problem
 
 
 def upload(sandbox, *files, query="", **fields):
@@ -169,6 +169,13 @@ def test_expect_continue(shared):
     with socket.create_connection(("127.0.0.1", shared.service.port), 10) as peer:
         peer.sendall((head % "../up").encode())
         assert peer.recv(1000).startswith(b"HTTP/1.1 422")
+
+
+def test_many_at_once(shared):
+    answers = [later(put, shared, f"many/{n}", b"%d" % n * 10_000) for n in range(50)]
+    assert all(answer.result(60).status_code in (200, 201) for answer in answers)
+    for n in range(0, 50, 7):
+        assert content(shared, f"many/{n}") == b"%d" % n * 10_000
 
 
 def test_by_name_and_in_the_log(service, create):
