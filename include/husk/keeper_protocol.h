@@ -1,5 +1,6 @@
 /* huskd ↔ keeper: one fixed struct per SOCK_SEQPACKET datagram, over the socket `keeper.sock` in
- * the state directory. Only a question about a file is longer: its path follows the struct. huskd asks, the keeper answers with the same tag; KEEPER_GONE comes unasked.
+ * the state directory. Only a question about a file is longer: its path follows
+ * the struct. huskd asks, the keeper answers with the same tag; KEEPER_GONE comes unasked.
  * The keeper accepts one huskd at a time. When huskd goes away nothing happens to the sandboxes;
  * when the keeper goes away huskd connects again. */
 #pragma once
@@ -9,7 +10,7 @@
 #include "husk/limits.h"
 
 enum {
-    KEEPER_PROTOCOL_VERSION = 3,
+    KEEPER_PROTOCOL_VERSION = 4,
     KEEPER_TEXT_SIZE = 240
 };
 
@@ -32,11 +33,22 @@ enum keeper_type {
                      text on failure; -EBUSY when it uses more than they allow. flags:
                      KEEPER_UNCHANGED on a failure that left it as it was; without it nobody
                      knows its limits any more */
+    KEEPER_MAKE_FILE, /* id → ← status 0 and one descriptor: a new regular file on the sandbox's disk
+                         that has no name, its owner the sandbox, open for reading and writing. It
+                         is gone when its last descriptor is closed */
+    KEEPER_PLACE, /* id, a path below /home/user, one descriptor from KEEPER_MAKE_FILE → the file
+                         gets this name, in place of what had it; missing folders are made. ← status
+                         as of nameless_file_place(); flags: KEEPER_REPLACED */
+    KEEPER_PORT,  /* id, the path of a folder below /home/user ("." is that itself), and maybe a
+                         descriptor from KEEPER_MAKE_FILE, an archive → ← status 0 and one
+                         descriptor: a stream socket to a porter (husk/porter_protocol.h) that has
+                         this folder. -EBUSY: this sandbox has enough of them, -EUSERS: all have */
 };
 
 enum {
     KEEPER_MORE = 1,
-    KEEPER_UNCHANGED = 2
+    KEEPER_UNCHANGED = 2,
+    KEEPER_REPLACED = 4
 };
 
 struct sandbox_limits {
@@ -63,7 +75,8 @@ struct keeper_message {
     uint8_t id[16];
     struct sandbox_limits limits;
     struct sandbox_usage usage;
-    uint32_t path_bytes; /* that follow: 1 to MAX_FILE_PATH_BYTES for KEEPER_OPEN, else 0 */
+    uint32_t path_bytes; /* that follow: 1 to MAX_FILE_PATH_BYTES for KEEPER_OPEN,
+                            KEEPER_PLACE and KEEPER_PORT, else 0 */
     uint32_t reserved;
     char text[KEEPER_TEXT_SIZE]; /* NUL-terminated by the reader */
 };
@@ -72,6 +85,7 @@ struct keeper_message {
 struct keeper_request {
     struct keeper_message message;
     char path[MAX_FILE_PATH_BYTES + 1]; /* NUL-terminated by the reader */
+    int fd;                             /* came with it, not in it; -1: none */
 };
 
 /* The shim of a sandbox listens on <state>/shims/<id>, for huskd alone. */

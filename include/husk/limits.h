@@ -94,8 +94,26 @@ enum {
 
     /* Files of a sandbox */
     MAX_FILE_PATH_BYTES = 1024, /* relative to the working directory */
+    MAX_FILE_NAME_BYTES = 255,
     MAX_LINK_SECONDS = MAX_TTL_SECONDS,
-    MAX_WAITING_OPENS = 64,          /* opened by the keeper, not yet taken by huskd */
+    MAX_UPLOAD_BYTES = 1024 * MIB,               /* the body of a PUT */
+    MAX_FORM_BYTES = MAX_UPLOAD_BYTES + 1 * MIB, /* the same in a form, with what is around it */
+    MAX_FORM_PARTS = 512,
+    MAX_FORM_FILES = 100,            /* each is a descriptor until the form ends */
+    MAX_PART_HEADER_BYTES = 8 * KIB, /* of one part of a form */
+    MAX_OPEN_UPLOADS = 1024,         /* files that are being received, of all requests */
+    LEAST_UPLOAD_RATE = 64 * KIB,    /* bytes a second, after the first RECEIVE_SECONDS */
+    MAX_PORTERS = 32,                /* jobs on folders at the same time */
+    MAX_PORTERS_OF_SANDBOX = 4,
+    PORTER_MEMORY_BYTES = 256 * MIB,    /* its own; the sandbox pays for it, too */
+    PORTER_SECONDS = 300,               /* without a block that huskd takes */
+    PORTER_BLOCK_BYTES = 64 * KIB,      /* of data on its way to huskd */
+    MAX_LISTED_FILES = 100000,          /* in one listing; then it is incomplete */
+    MAX_PORTER_DEPTH = 256,             /* folders in folders, in listings and archives */
+    MAX_UNPACKED_ENTRIES = 100000,      /* of one archive */
+    MAX_UNPACK_RATIO = 200,             /* bytes unpacked for each of the archive, … */
+    UNPACK_RATIO_FREE_BYTES = 64 * MIB, /* … beyond so many */
+    MAX_WAITING_OPENS = 64,             /* opened by the keeper, not yet taken by huskd */
     DOWNLOAD_BLOCK_BYTES = 64 * KIB, /* of a file in memory, for each client that downloads one */
     LEAST_DOWNLOAD_RATE = 64 * KIB,  /* bytes a second, after the first SEND_SECONDS */
     MAX_SEND_SECONDS = 24 * 3600,

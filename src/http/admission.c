@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/attributes.h"
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/link_access.h"
@@ -176,6 +177,27 @@ static bool decode_parameters(struct request *request, const struct route_match 
     return good;
 }
 
+/* The same for a route that has them in its query. What is not there stays empty. */
+static bool decode_query(struct request *request)
+{
+    struct {
+        const char *key;
+        char *out;
+        size_t size;
+    } places[] = {
+        {"sandbox_name", request->parameter, sizeof request->parameter},
+        {"sandbox_id", request->parameter, sizeof request->parameter},
+        {"file_path", request->second_parameter, sizeof request->second_parameter},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+        if (uri_query(request->query, places[i].key, places[i].out, places[i].size) < 0) {
+            places[i].out[0] = '\0';
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool check_route(struct request *request, enum route_result found,
                         const struct route_match *match, bool decoded, struct problem *problem)
 {
@@ -194,7 +216,7 @@ static bool check_route(struct request *request, enum route_result found,
     if (!*request->parameter)
         problem_set(problem, PROBLEM_SANDBOX_NOT_FOUND,
                     "There is no sandbox of this name: it is too long or not well-formed.");
-    else if (strchr(match->route->pattern, '*'))
+    else if (match->route->by_query || strchr(match->route->pattern, '*'))
         problem_set(problem, PROBLEM_FILE_NOT_FOUND,
                     "There is no file of this name: it is too long or not well-formed.");
     else
@@ -232,7 +254,8 @@ bool admission_judge(struct request *request, const struct guard *guard)
     enum route_result found =
         router_match(routes, routes_count, request->method, request->path, &match);
     request->route = found == ROUTE_FOUND ? match.route : NULL;
-    bool decoded = decode_parameters(request, &match);
+    bool decoded = request->route && request->route->by_query ? decode_query(request)
+                                                              : decode_parameters(request, &match);
     if (!check_form(request, &problem) || !check_client(request, guard, &problem)) {
         answer_problem(request, &problem);
         return false;

@@ -1,5 +1,7 @@
 /* Files of a sandbox. huskd never resolves a path and never opens one: the keeper does, and passes the descriptor. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,11 +10,14 @@
 #include "base/media_type.h"
 #include "base/memory.h"
 #include "base/percent.h"
+#include "http/byte_range.h"
+#include "http/download.h"
 #include "http/peer.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
 #include "huskd/keeper_client.h"
+#include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 
@@ -21,7 +26,8 @@
 /* A file on its way to a client. Owned by libmicrohttpd's response. */
 struct download {
     int fd;
-    uint64_t size; /* when it began */
+    uint64_t start; /* where the part that is sent begins */
+    uint64_t size;  /* of that part, when it began */
     struct peer *peer;
 };
 
@@ -42,7 +48,7 @@ static ssize_t read_more(void *user, uint64_t position, char *out, size_t room)
     uint64_t left = download->size - position;
     if (left == 0)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    ssize_t got = read_at(download->fd, out, left < room ? left : room, position);
+    ssize_t got = read_at(download->fd, out, left < room ? left : room, download->start + position);
     return got > 0 ? got : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
@@ -64,39 +70,49 @@ static void add_name(struct MHD_Response *response, const char *path)
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_DISPOSITION, text.data);
 }
 
-/* What a sandbox made is shown by no browser as if it came from here: no sniffing, no scripts, no display. Takes `fd`. */
-static struct MHD_Response *response_for(const struct request *request, int fd)
+/* What a sandbox made is shown by no browser as if it came from here: no sniffing, no scripts, no display. */
+void download_describe(struct MHD_Response *response, const char *path)
 {
-    _cleanup_close_ int own = fd;
-    struct stat status;
-    if (fstat(own, &status) < 0)
-        return NULL;
-    struct download *download = must_alloc(sizeof *download);
-    *download =
-        (struct download){.fd = own, .size = (uint64_t)status.st_size, .peer = request->peer};
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        download->size, DOWNLOAD_BLOCK_BYTES, read_more, download, end);
-    if (!response) {
-        free(download);
-        return NULL;
-    }
-    (void)TAKE_DESCRIPTOR(own);
-    const char *path = request_file_path(request);
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media_type(path));
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     (void)MHD_add_response_header(response, "Content-Security-Policy", "sandbox");
     add_name(response, path);
-    return response;
 }
 
-/* --- asking for it ------------------------------------------------------------------------------ */
+static void add_validators(struct MHD_Response *response, const struct validators *validators)
+{
+    char date[HTTP_DATE_SIZE];
+    http_date(validators->modified, date);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, validators->etag);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "private, no-cache");
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "bytes");
+    if (*date)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_LAST_MODIFIED, date);
+}
+
+/* Takes `fd`. */
+static struct MHD_Response *response_for(const struct request *request, int fd, uint64_t start,
+                                         uint64_t size)
+{
+    struct download *download = must_alloc(sizeof *download);
+    *download = (struct download){.fd = fd, .start = start, .size = size, .peer = request->peer};
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        download->size, DOWNLOAD_BLOCK_BYTES, read_more, download, end);
+    if (!response) {
+        close_fd(fd);
+        free(download);
+        return NULL;
+    }
+    download_describe(response, request_file_path(request));
+    return response;
+}
 
 static void answer_not_found(struct request *request)
 {
     struct problem problem;
     problem_set(&problem, PROBLEM_FILE_NOT_FOUND,
                 "There is no file '%.160s' in the sandbox. Paths are relative to /home/user, and "
-                "only regular files can be downloaded.",
+                "only regular files and folders can be downloaded.",
                 request_file_path(request));
     answer_problem(request, &problem);
 }
@@ -118,6 +134,73 @@ static void answer_failure(struct request *request, int error)
     answer_problem(request, &problem);
 }
 
+static enum range_result judge(const struct request *request, const struct validators *validators,
+                               uint64_t size, uint64_t *first, uint64_t *last)
+{
+    bool head = !strcmp(request->method, "HEAD");
+    const struct range_request headers = {
+        .range = head ? NULL : request_header(request, MHD_HTTP_HEADER_RANGE),
+        .if_range = request_header(request, MHD_HTTP_HEADER_IF_RANGE),
+        .if_none_match = request_header(request, MHD_HTTP_HEADER_IF_NONE_MATCH),
+        .if_modified_since = request_header(request, MHD_HTTP_HEADER_IF_MODIFIED_SINCE),
+    };
+    return range_judge(&headers, validators, size, first, last);
+}
+
+static void answer_outside(struct request *request, uint64_t size)
+{
+    struct problem problem;
+    problem_set(&problem, PROBLEM_RANGE_NOT_SATISFIABLE,
+                "The file has %" PRIu64 " bytes; the range begins behind them.", size);
+    request->file_size = size;
+    answer_problem(request, &problem);
+}
+
+/* Takes `fd`, a regular file. */
+static void answer_file(struct request *request, int fd)
+{
+    _cleanup_close_ int own = fd;
+    struct stat status;
+    uint64_t first = 0, last = 0;
+    char text[96];
+    if (fstat(own, &status) < 0)
+        return answer_failure(request, errno);
+    struct validators validators = validators_of(&status);
+    uint64_t size = (uint64_t)status.st_size;
+    enum range_result range = judge(request, &validators, size, &first, &last);
+    if (range == RANGE_OUTSIDE)
+        return answer_outside(request, size);
+    struct MHD_Response *response;
+    if (range == RANGE_UNCHANGED)
+        response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    else if (range == RANGE_PART)
+        response = response_for(request, TAKE_DESCRIPTOR(own), first, last - first + 1);
+    else
+        response = response_for(request, TAKE_DESCRIPTOR(own), 0, size);
+    if (!response)
+        return answer_failure(request, ENOMEM);
+    add_validators(response, &validators);
+    if (range == RANGE_PART) {
+        (void)snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first, last,
+                       size);
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, text);
+    }
+    request_answer(request,
+                   range == RANGE_PART        ? MHD_HTTP_PARTIAL_CONTENT
+                   : range == RANGE_UNCHANGED ? MHD_HTTP_NOT_MODIFIED
+                                              : MHD_HTTP_OK,
+                   response);
+}
+
+/* --- asking for it ------------------------------------------------------------------------------ */
+
+/* The working directory itself is a folder like any other. */
+static const char *wanted_path(const struct request *request)
+{
+    const char *path = request_file_path(request);
+    return !*path || !strcmp(path, "/home/user") ? "." : path;
+}
+
 /* The sandbox may have ended while the keeper was asked: that is the better answer then. */
 static void opened(int fd, void *user)
 {
@@ -129,16 +212,13 @@ static void opened(int fd, void *user)
         answer_problem(request, &problem);
         return;
     }
-    if (fd < 0) {
-        answer_failure(request, -fd);
-        return;
-    }
     sandbox_used(sandbox);
-    struct MHD_Response *response = response_for(request, fd);
-    if (response)
-        request_answer(request, MHD_HTTP_OK, response);
+    if (fd >= 0)
+        answer_file(request, fd);
+    else if (fd == -EISDIR)
+        folder_download(request, sandbox->id, wanted_path(request));
     else
-        answer_failure(request, ENOMEM);
+        answer_failure(request, -fd);
 }
 
 static void cancel_open(struct request *request)
@@ -150,12 +230,19 @@ void route_download(struct request *request)
 {
     if (!request_find_sandbox(request))
         return;
-    const char *path = request_file_path(request);
-    if (!*path) {
-        answer_not_found(request);
+    request->tag = keeper_client_open(request->service->keeper, request->sandbox->id,
+                                      wanted_path(request), opened, request);
+    request_wait(request, cancel_open);
+}
+
+void route_file(struct request *request)
+{
+    struct problem problem;
+    if (*request->parameter && *request->second_parameter) {
+        route_download(request);
         return;
     }
-    request->tag =
-        keeper_client_open(request->service->keeper, request->sandbox->id, path, opened, request);
-    request_wait(request, cancel_open);
+    problem_set(&problem, PROBLEM_INVALID_FIELD,
+                "Say which file: ?sandbox_id=… or ?sandbox_name=…, and &file_path=….");
+    answer_problem(request, &problem);
 }

@@ -37,7 +37,9 @@ struct request *request_new(struct server *server, const char *target)
 
 void request_free(struct request *request)
 {
-    husk_assert(request->phase != REQUEST_WAITING);
+    husk_assert(request->phase != REQUEST_WAITING && request->phase != REQUEST_PAUSED);
+    if (request->own_free)
+        request->own_free(request->own);
     if (request->response)
         MHD_destroy_response(request->response);
     else if (request->stream)
@@ -71,6 +73,31 @@ bool request_find_sandbox(struct request *request)
     return true;
 }
 
+void request_pause(struct request *request, void (*cancel)(struct request *request))
+{
+    husk_assert(request->phase == REQUEST_RECEIVING);
+    request->phase = REQUEST_PAUSED;
+    request->cancel = cancel;
+}
+
+static void resume(struct request *request)
+{
+    if (!request->suspended)
+        return;
+    request->suspended = false;
+    peer_watch(request->peer, NULL, NULL);
+    MHD_resume_connection(request->connection);
+}
+
+void request_go_on(struct request *request)
+{
+    husk_assert(request->phase == REQUEST_PAUSED);
+    request->phase = REQUEST_RECEIVING;
+    request->cancel = NULL;
+    peer_allow(request->peer, RECEIVE_SECONDS);
+    resume(request);
+}
+
 void request_wait(struct request *request, void (*cancel)(struct request *request))
 {
     husk_assert(request->phase == REQUEST_HANDLING);
@@ -81,7 +108,8 @@ void request_wait(struct request *request, void (*cancel)(struct request *reques
 static void add_common_headers(const struct request *request, struct MHD_Response *response)
 {
     (void)MHD_add_response_header(response, "X-Request-Id", request->id);
-    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (!MHD_get_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL))
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (request->service->phase == SERVICE_STOPPING)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (request->shared) {
@@ -89,7 +117,8 @@ static void add_common_headers(const struct request *request, struct MHD_Respons
                                       request_header(request, MHD_HTTP_HEADER_ORIGIN));
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS,
-                                      "X-Request-Id, Retry-After");
+                                      "X-Request-Id, Retry-After, ETag, Content-Range, "
+                                      "Content-Disposition, X-Husk-Incomplete");
     }
 }
 
@@ -104,22 +133,18 @@ void request_answer(struct request *request, unsigned status, struct MHD_Respons
     request->timer = timer_remove(request->timer);
     json_decref(request->collected);
     request->collected = NULL;
-    if (request->suspended) {
-        request->suspended = false;
-        peer_watch(request->peer, NULL, NULL);
-        MHD_resume_connection(request->connection);
-    }
+    resume(request);
 }
 
 bool request_is_waiting(const struct request *request)
 {
-    return request->phase == REQUEST_WAITING ||
+    return request->phase == REQUEST_WAITING || request->phase == REQUEST_PAUSED ||
            (request->phase > REQUEST_WAITING && request->stream && stream_is_open(request->stream));
 }
 
 void request_cancel(struct request *request)
 {
-    husk_assert(request->phase == REQUEST_WAITING);
+    husk_assert(request->phase == REQUEST_WAITING || request->phase == REQUEST_PAUSED);
     if (request->cancel)
         request->cancel(request);
     request->cancel = NULL;

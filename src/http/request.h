@@ -3,7 +3,12 @@
  * is called, and nothing may be answered any more.
  *
  *   NEW ─► RECEIVING ─► HANDLING ─► WAITING ─► ANSWERED ─► SENT
- *    └─────────┴────────────┴─────────────────────┘ */
+ *    │       ⇅   └────────────┴─────────────────────┤
+ *    │    PAUSED ───────────────────────────────────┤
+ *    └──────────────────────────────────────────────┘
+ *
+ * A body is collected in memory, or, if the route has a body_taker, given to it as it comes. While that waits for something it is
+ * PAUSED: the connection is suspended, and the client is slowed down by its own socket. */
 #pragma once
 
 #include <jansson.h>
@@ -18,6 +23,7 @@
 
 struct peer;
 struct problem;
+struct request;
 struct route;
 struct sandbox;
 struct server;
@@ -28,6 +34,7 @@ struct timer;
 enum request_phase {
     REQUEST_NEW,
     REQUEST_RECEIVING,
+    REQUEST_PAUSED,
     REQUEST_HANDLING,
     REQUEST_WAITING,
     REQUEST_ANSWERED,
@@ -37,6 +44,14 @@ enum request_phase {
 enum {
     MAX_METHOD_LENGTH = 16,
     MAX_PARAMETER_LENGTH = 255
+};
+
+/* Takes the body of a request in parts; then the route's handler is called. Each may answer (with a problem): what comes of the body
+ * after that is thrown away. `take` may call request_pause(); `begin` may not, since libmicrohttpd would call for a second beginning. */
+struct body_taker {
+    void (*begin)(struct request *request); /* the headers are there, and admitted */
+    size_t (*take)(struct request *request, const char *data,
+                   size_t length); /* how much was taken: less only after request_pause() */
 };
 
 struct request {
@@ -59,12 +74,14 @@ struct request {
     bool json;                                      /* Content-Type is application/json */
     bool shared;                                    /* its origin may read the answer (CORS) */
     struct buffer body;
+    size_t received;  /* bytes that a body_taker has taken */
     size_t discarded; /* bytes of a body that was refused */
 
     /* The answer. */
     unsigned status;
     struct MHD_Response *response;
     char allow[48];      /* for 405 */
+    uint64_t file_size;  /* for 416 */
     size_t answer_bytes; /* of a large answer, in memory until the client has it */
     uint64_t answered_ms;
     bool suspended;
@@ -76,6 +93,8 @@ struct request {
     struct stream *stream; /* the answer is sent while it comes into being; NULL: it is not */
     struct timer *timer;
     json_t *collected;
+    void *own; /* freed with the request, by: */
+    void (*own_free)(void *own);
     char sandbox_text[ID_TEXT_SIZE]; /* for the log; "": none */
 };
 
@@ -92,6 +111,9 @@ const char *request_header(const struct request *request, const char *name);
 /* The live sandbox that {id} names, into request->sandbox. False: there is none, and that is answered. */
 bool request_find_sandbox(struct request *request);
 
+/* No more of the body now. `cancel` as in request_wait(). */
+void request_pause(struct request *request, void (*cancel)(struct request *request));
+void request_go_on(struct request *request);
 /* The answer will come later. */
 void request_wait(struct request *request, void (*cancel)(struct request *request));
 /* Here it is. Takes `response`; adds what every answer has. */

@@ -1,5 +1,6 @@
 #include "http/response.h"
 
+#include <inttypes.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +44,12 @@ static const struct {
     [PROBLEM_KERNEL_UNAVAILABLE] = {503, "kernel_unavailable", "Kernel not available", "1"},
     [PROBLEM_FILE_NOT_FOUND] = {404, "file_not_found", "No such file", NULL},
     [PROBLEM_FILE_UNAVAILABLE] = {503, "file_unavailable", "File not available", "1"},
+    [PROBLEM_FILE_CONFLICT] = {409, "file_conflict", "Something is in the way", NULL},
+    [PROBLEM_DISK_FULL] = {507, "disk_full", "Disk full", NULL},
+    [PROBLEM_BAD_ARCHIVE] = {422, "bad_archive", "Archive not accepted", NULL},
+    [PROBLEM_UNSUPPORTED_MEDIA] = {415, "unsupported_media_type", "Media type not supported", NULL},
+    [PROBLEM_RANGE_NOT_SATISFIABLE] = {416, "range_not_satisfiable", "No such range", NULL},
+    [PROBLEM_TOO_MANY_FILE_JOBS] = {429, "too_many_file_jobs", "Too many jobs on files", "1"},
     [PROBLEM_AT_CAPACITY] = {503, "at_capacity", "At capacity", "5"},
     [PROBLEM_STARTING] = {503, "starting", "Starting", "1"},
     [PROBLEM_SHUTTING_DOWN] = {503, "shutting_down", "Shutting down", "5"},
@@ -126,6 +133,11 @@ void answer_problem(struct request *request, const struct problem *problem)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->allow);
     if (response && problem->kind == PROBLEM_UNAUTHORIZED)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (response && problem->kind == PROBLEM_RANGE_NOT_SATISFIABLE) {
+        char range[40];
+        (void)snprintf(range, sizeof range, "bytes */%" PRIu64, request->file_size);
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, range);
+    }
     answer_as(request, status, response, "application/problem+json");
 }
 
@@ -135,7 +147,8 @@ void answer_preflight(struct request *request)
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS,
                                   "GET, HEAD, POST, PUT, DELETE");
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
-                                  "Authorization, Content-Type, X-API-Key, X-Request-Id");
+                                  "Authorization, Content-Type, Range, If-Range, If-None-Match, "
+                                  "X-API-Key, X-Request-Id");
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
     request_answer(request, MHD_HTTP_NO_CONTENT, response);
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct body_taker;
 struct request;
 
 struct route {
@@ -16,6 +17,9 @@ struct route {
     size_t json_limit; /* the same for Content-Type application/json */
     bool open;         /* needs no API key */
     bool linked;       /* a signed link does instead of the API key (link_access.h) */
+    bool by_query;     /* the parameters are in the query: sandbox_id or sandbox_name, file_path */
+    const struct body_taker
+        *taker; /* takes the body as it comes (request.h); NULL: it is collected in memory */
 };
 
 enum route_result {

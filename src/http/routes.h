@@ -27,5 +27,9 @@ void route_command_result(struct request *request);
 void route_command_kill(struct request *request);
 /* file_routes.c */
 void route_download(struct request *request);
+void route_file(struct request *request);
+/* folder_routes.c */
+void route_list_files(struct request *request);
+void route_remove_file(struct request *request);
 /* health_routes.c */
 void route_health(struct request *request);

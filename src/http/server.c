@@ -23,7 +23,8 @@
 
 enum {
     CLIENT_WENT_AWAY = 499, /* as nginx logs it; nobody reads it */
-    LOGGED_PATH_BYTES = 256
+    LOGGED_PATH_BYTES = 256,
+    RECEIVE_STEP = RECEIVE_SECONDS * LEAST_UPLOAD_RATE /* bytes that have RECEIVE_SECONDS each */
 };
 
 struct server {
@@ -56,13 +57,18 @@ static void refuse_body(struct server *server, struct request *request, enum pro
 
 /* A body that is refused is still read to its end: closing the connection under a client that is sending would lose the
  * answer. Up to a limit. */
-static enum MHD_Result take_body(struct server *server, struct request *request, const char *data,
-                                 size_t length)
+static enum MHD_Result discard_body(struct request *request, size_t length)
 {
-    if (request->phase == REQUEST_ANSWERED) {
-        request->discarded += length;
-        return request->discarded > MAX_DISCARDED_BYTES ? MHD_NO : MHD_YES;
-    }
+    size_t limit = MAX_DISCARDED_BYTES;
+    if (request->route && request->route->taker)
+        limit = request->route->body_limit;
+    request->discarded += length;
+    return request->discarded > limit ? MHD_NO : MHD_YES;
+}
+
+static void collect_body(struct server *server, struct request *request, const char *data,
+                         size_t length)
+{
     size_t limit = request->json ? request->route->json_limit : request->route->body_limit;
     if (request->body.length + length > limit)
         refuse_body(server, request, PROBLEM_BODY_TOO_LARGE,
@@ -73,7 +79,6 @@ static enum MHD_Result take_body(struct server *server, struct request *request,
                     "Too many large requests at the same time. Try again in a moment.");
     else
         server->body_bytes += length;
-    return MHD_YES;
 }
 
 /* --- the answer --------------------------------------------------------------------------------- */
@@ -103,6 +108,47 @@ static void suspend(struct request *request)
     peer_allow(request->peer, 0);
     peer_watch(request->peer, client_went_away, request);
     MHD_suspend_connection(request->connection);
+}
+
+/* What is not taken is offered again when the connection is resumed. */
+static size_t pass_body(struct server *server, struct request *request, const char *data,
+                        size_t length)
+{
+    if (request->received + length > request->route->body_limit) {
+        refuse_body(server, request, PROBLEM_BODY_TOO_LARGE,
+                    "The body is larger than this route takes.");
+        return length;
+    }
+    size_t taken = request->route->taker->take(request, data, length);
+    /* A slow client may take as long as a slow line needs for a large body; a very slow one may not. */
+    if ((request->received + taken) / RECEIVE_STEP != request->received / RECEIVE_STEP)
+        peer_allow(request->peer, RECEIVE_SECONDS);
+    request->received += taken;
+    return request->phase == REQUEST_ANSWERED ? length : taken;
+}
+
+static void pause_body(struct request *request)
+{
+    if (request->phase == REQUEST_PAUSED && peer_left(request->peer))
+        client_went_away(request);
+    if (request->phase == REQUEST_PAUSED)
+        suspend(request);
+}
+
+static enum MHD_Result take_body(struct server *server, struct request *request, const char *data,
+                                 size_t *length)
+{
+    size_t offered = *length;
+    *length = 0;
+    if (request->phase == REQUEST_ANSWERED)
+        return discard_body(request, offered);
+    if (!request->route->taker) {
+        collect_body(server, request, data, offered);
+        return MHD_YES;
+    }
+    *length = offered - pass_body(server, request, data, offered);
+    pause_body(request);
+    return MHD_YES;
 }
 
 static enum MHD_Result handle(struct server *server, struct request *request)
@@ -144,8 +190,12 @@ static enum MHD_Result begin(struct server *server, struct request *request, con
     (void)snprintf(request->method, sizeof request->method, "%s", method);
     request->phase = REQUEST_RECEIVING;
     peer_allow(request->peer, RECEIVE_SECONDS);
-    if (!admission_judge(request, server->guard) && admission_refuses_body(request))
+    bool admitted = admission_judge(request, server->guard);
+    if (admitted && request->route->taker)
+        request->route->taker->begin(request);
+    if (request->phase == REQUEST_ANSWERED && admission_refuses_body(request))
         return send_answer(request);
+    husk_assert(request->phase != REQUEST_PAUSED);
     return MHD_YES;
 }
 
@@ -159,11 +209,8 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection 
     struct request *request = *context;
     if (request->phase == REQUEST_NEW)
         return begin(server, request, method);
-    if (*length > 0) {
-        size_t taken = *length;
-        *length = 0;
-        return take_body(server, request, data, taken);
-    }
+    if (*length > 0)
+        return take_body(server, request, data, length);
     if (request->phase == REQUEST_ANSWERED)
         return send_answer(request);
     return handle(server, request);
@@ -325,7 +372,7 @@ void server_dismiss(struct server *server)
     struct problem problem;
     problem_set(&problem, PROBLEM_SHUTTING_DOWN, "The service is stopping. Try again later.");
     for (struct request *request = server->requests; request; request = request->next) {
-        if (request->phase == REQUEST_WAITING) {
+        if (request->phase == REQUEST_WAITING || request->phase == REQUEST_PAUSED) {
             request_cancel(request);
             answer_problem(request, &problem);
         } else if (request_is_waiting(request)) {

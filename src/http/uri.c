@@ -17,7 +17,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-int uri_decode(const char *text, size_t length, char *out, size_t size)
+static int decode(const char *text, size_t length, bool plus_is_space, char *out, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; i < length; i++) {
@@ -30,6 +30,8 @@ int uri_decode(const char *text, size_t length, char *out, size_t size)
                 return -EINVAL;
             c = (char)(high * 16 + low);
             i += 2;
+        } else if (c == '+' && plus_is_space) {
+            c = ' ';
         }
         if (c == '\0')
             return -EINVAL;
@@ -41,6 +43,11 @@ int uri_decode(const char *text, size_t length, char *out, size_t size)
     return utf8_valid(out, used) ? (int)used : -EINVAL;
 }
 
+int uri_decode(const char *text, size_t length, char *out, size_t size)
+{
+    return decode(text, length, false, out, size);
+}
+
 int uri_query(const char *query, const char *key, char *out, size_t size)
 {
     size_t key_length = strlen(key);
@@ -49,7 +56,7 @@ int uri_query(const char *query, const char *key, char *out, size_t size)
         if (length >= key_length && !strncmp(at, key, key_length) &&
             (length == key_length || at[key_length] == '=')) {
             size_t start = length == key_length ? length : key_length + 1;
-            int r = uri_decode(at + start, length - start, out, size);
+            int r = decode(at + start, length - start, true, out, size);
             return r < 0 ? r : 1;
         }
         at += length;

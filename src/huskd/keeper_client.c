@@ -25,9 +25,11 @@ struct question {
     struct keeper_message message;
     uint64_t due; /* when to give up */
     bool sent;
-    keeper_callback callback;    /* one of these two; both NULL: forgotten */
-    keeper_open_callback opened; /* KEEPER_OPEN */
-    char *path;                  /* KEEPER_OPEN */
+    keeper_callback callback; /* one of these three; all NULL: forgotten */
+    keeper_open_callback opened;
+    keeper_file_callback on_file;
+    char *path; /* of questions about files, or NULL */
+    int fd;     /* goes with it; -1: none */
     void *user;
 };
 
@@ -105,6 +107,7 @@ static struct question **find(struct keeper_client *client, uint64_t tag)
 
 static void question_free(struct question *question)
 {
+    close_fd(question->fd);
     free(question->path);
     free(question);
 }
@@ -117,6 +120,9 @@ static void answer(struct question **at, const struct keeper_message *message, i
     if (question->opened) {
         int missing = message->status < 0 ? message->status : -EPROTO;
         question->opened(fd < 0 ? missing : fd, question->user);
+        fd = -1;
+    } else if (question->on_file) {
+        question->on_file(message, fd, question->user);
         fd = -1;
     } else if (question->callback) {
         question->callback(message, question->user);
@@ -139,7 +145,8 @@ static struct question *question_new(struct keeper_client *client,
                                      void *user)
 {
     struct question *question = must_alloc(sizeof *question);
-    *question = (struct question){.message = *message, .callback = callback, .user = user};
+    *question =
+        (struct question){.message = *message, .callback = callback, .fd = -1, .user = user};
     question->message.version = KEEPER_PROTOCOL_VERSION;
     question->message.tag = ++client->last_tag;
     question->due = now_ms() + (client->fd >= 0 ? ANSWER_MS : ABSENT_MS);
@@ -178,6 +185,19 @@ uint64_t keeper_client_open(struct keeper_client *client, struct id id, const ch
     return add(client, question);
 }
 
+uint64_t keeper_client_ask_file(struct keeper_client *client, const struct keeper_message *question,
+                                const char *path, int fd, keeper_file_callback callback, void *user)
+{
+    size_t length = path ? strlen(path) : 0;
+    husk_assert(length <= MAX_FILE_PATH_BYTES);
+    struct question *file = question_new(client, question, NULL, user);
+    file->message.path_bytes = (uint32_t)length;
+    file->on_file = callback;
+    file->path = path ? must_copy(path) : NULL;
+    file->fd = fd;
+    return add(client, file);
+}
+
 void keeper_client_forget(struct keeper_client *client, uint64_t tag)
 {
     struct question **at = find(client, tag);
@@ -185,6 +205,7 @@ void keeper_client_forget(struct keeper_client *client, uint64_t tag)
         return;
     (*at)->callback = NULL;
     (*at)->opened = NULL;
+    (*at)->on_file = NULL;
 }
 
 bool keeper_client_connected(const struct keeper_client *client)
@@ -224,7 +245,8 @@ static int send_question(int fd, const struct question *question)
     size_t length = question->message.path_bytes;
     if (length)
         memcpy(request.path, question->path, length);
-    return send_with_fds(fd, &request, sizeof request.message + length, NULL, 0);
+    return send_with_fds(fd, &request, sizeof request.message + length, &question->fd,
+                         question->fd >= 0);
 }
 
 static void try_send(struct keeper_client *client)
@@ -247,7 +269,7 @@ static void try_send(struct keeper_client *client)
     watch(client, false);
 }
 
-/* Takes `fd`, which only the answer to KEEPER_OPEN has. */
+/* Takes `fd`, which only answers about files have. */
 static void handle(struct keeper_client *client, struct keeper_message *message, int fd)
 {
     _cleanup_close_ int own = fd;

@@ -23,6 +23,9 @@ typedef void (*keeper_callback)(const struct keeper_message *answer, void *user)
 /* A descriptor, which is the callback's to close, or -errno as of KEEPER_OPEN and as above. */
 typedef void (*keeper_open_callback)(int fd, void *user);
 
+/* The answer to a question about a file. The descriptor is the callback's to close; -1: there is none. */
+typedef void (*keeper_file_callback)(const struct keeper_message *answer, int fd, void *user);
+
 struct keeper_events {
     void (*gone)(struct id id, void *user);       /* KEEPER_GONE */
     void (*lost)(const char *reason, void *user); /* the connection broke; trying again */
@@ -49,6 +52,10 @@ uint64_t keeper_client_ask(struct keeper_client *client, const struct keeper_mes
 /* Ask for a file below /home/user of a sandbox (KEEPER_OPEN). `path` is copied; at most MAX_FILE_PATH_BYTES of it. */
 uint64_t keeper_client_open(struct keeper_client *client, struct id id, const char *path,
                             keeper_open_callback callback, void *user);
+/* Ask about files otherwise (KEEPER_MAKE_FILE, KEEPER_PLACE, KEEPER_PORT). `path` is copied; NULL: none. Takes `fd`; -1: none. */
+uint64_t keeper_client_ask_file(struct keeper_client *client, const struct keeper_message *question,
+                                const char *path, int fd, keeper_file_callback callback,
+                                void *user);
 /* The callback for this tag will not be called any more. The question is not taken back. */
 void keeper_client_forget(struct keeper_client *client, uint64_t tag);
 bool keeper_client_connected(const struct keeper_client *client);

@@ -34,6 +34,12 @@ enum problem_kind {
     PROBLEM_KERNEL_UNAVAILABLE,
     PROBLEM_FILE_NOT_FOUND,
     PROBLEM_FILE_UNAVAILABLE, /* it may be there, but not now */
+    PROBLEM_FILE_CONFLICT,    /* something else is where it should be */
+    PROBLEM_DISK_FULL,
+    PROBLEM_BAD_ARCHIVE,
+    PROBLEM_UNSUPPORTED_MEDIA, /* the body is not of a type that the route takes */
+    PROBLEM_RANGE_NOT_SATISFIABLE,
+    PROBLEM_TOO_MANY_FILE_JOBS,
     /* the service */
     PROBLEM_AT_CAPACITY,
     PROBLEM_STARTING,

@@ -31,6 +31,7 @@ struct service {
     struct pool *pool;
     enum service_phase phase;
     uint64_t started_ms;
+    size_t uploads;            /* files that are being received */
     unsigned creations_failed; /* since the last one that worked */
     char last_failure[240];
     struct timer *sweep_timer;

@@ -38,7 +38,7 @@ enum {
     FIRST_RESTART_MS = 20,
     SLOWEST_RESTART_MS = 5000,
     CLIENT_ID = 1, /* root's huskd is this id of P; a user's huskd is P's root */
-    PROGRAMS = 4,
+    PROGRAMS = 5,
 };
 
 struct options {
@@ -63,13 +63,13 @@ struct anchor {
     int keeper_socket; /* our end of the descriptor store, -1: none */
     struct source *keeper_source;
     int listen_fd;
-    int programs[PROGRAMS]; /* keeper, shim, init, the zygote's library */
+    int programs[PROGRAMS]; /* keeper, shim, init, the zygote's library, porter */
     bool announced;         /* the starter knows how it went */
     bool served;            /* a keeper has been ready: from now on it is started again */
 };
 
 static const char *const program_names[PROGRAMS] = {"husk-keeper", "husk-shim", "husk-init",
-                                                    "husk-zygote.so"};
+                                                    "husk-zygote.so", "husk-porter"};
 
 static int parse_options(int argc, char **argv, struct options *options)
 {
@@ -140,8 +140,9 @@ static void announce(struct anchor *anchor, const char *text)
 static void exec_keeper(const struct anchor *anchor, int socket)
 {
     const struct options *options = anchor->options;
-    const int fds[] = {anchor->listen_fd, socket, anchor->programs[1], anchor->programs[2],
-                       anchor->programs[3]};
+    const int fds[] = {anchor->listen_fd,   socket,
+                       anchor->programs[1], anchor->programs[2],
+                       anchor->programs[3], anchor->programs[4]};
     int moved[ARRAY_LENGTH(fds)];
     /* Out of the way first: one may sit where another has to go. */
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
@@ -149,7 +150,7 @@ static void exec_keeper(const struct anchor *anchor, int socket)
     int program = fcntl(anchor->programs[0], F_DUPFD_CLOEXEC, KEEPER_LISTEN_FD + 16);
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         (void)dup2(moved[i], KEEPER_LISTEN_FD + (int)i);
-    cloexec_from(KEEPER_ZYGOTE_FD + 1);
+    cloexec_from(KEEPER_PORTER_FD + 1);
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

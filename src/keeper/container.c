@@ -16,7 +16,9 @@
 #include "keeper/cgroup.h"
 #include "keeper/container_setup.h"
 #include "keeper/descriptor_store.h"
+#include "keeper/nameless_file.h"
 #include "keeper/open_beneath.h"
+#include "keeper/porters.h"
 #include "keeper/shim_start.h"
 #include "keeper/storage.h"
 #include "keeper/zygote.h"
@@ -57,6 +59,7 @@ struct container {
     struct source *forks_source;
     int leash; /* of the first kernel, while MAKING; -1: none */
     struct watched init, shim;
+    struct porters *porters;
     struct timer *retry; /* cgroup removal */
 };
 
@@ -96,7 +99,8 @@ static void forget(const struct container *container)
 static void finish_removal(struct timer *timer _unused_, void *user)
 {
     struct container *container = user;
-    if (container->init.pidfd >= 0 || container->shim.pidfd >= 0)
+    if (container->init.pidfd >= 0 || container->shim.pidfd >= 0 ||
+        porters_count(container->porters) > 0)
         return;
     int r = cgroup_remove(&container->cgroup);
     if (r == -EBUSY) {
@@ -111,6 +115,7 @@ static void finish_removal(struct timer *timer _unused_, void *user)
     forget(container);
     container->host->gone(container, container->host->user);
     timer_remove(container->retry);
+    porters_free(container->porters);
     free(container);
 }
 
@@ -140,7 +145,15 @@ void container_remove(struct container *container)
      * without races. */
     end_process(&container->init);
     end_process(&container->shim);
+    porters_end(container->porters);
     timer_arm(container->retry, 0);
+}
+
+static void porter_ended(void *user)
+{
+    struct container *container = user;
+    if (container->state == REMOVING)
+        timer_arm(container->retry, 0);
 }
 
 static void process_ended(struct container *container, struct watched *watched, const char *which)
@@ -349,6 +362,7 @@ static struct container *allocate(struct container_host *host, const struct cont
                                     .init = {.pidfd = -1},
                                     .shim = {.pidfd = -1}};
     container->retry = timer_add(host->loop, finish_removal, container);
+    container->porters = porters_new(host, porter_ended, container);
     return container;
 }
 
@@ -359,6 +373,7 @@ int container_new(struct container_host *host, const struct container_plan *plan
     int r = cgroup_make(&host->cgroups, plan->id, &plan->limits, &container->cgroup, why);
     if (r < 0) {
         timer_remove(container->retry);
+        porters_free(container->porters);
         free(container);
         return r;
     }
@@ -445,14 +460,51 @@ bool container_is_running(const struct container *container)
     return container->state == RUNNING;
 }
 
-int container_open_file(const struct container *container, const char *path)
+/* The folder that holds `home` is ours: the sandbox cannot put anything else in its place. */
+static int open_home(const struct container *container)
 {
     if (container->state != RUNNING)
         return -ENOENT;
-    /* The folder that holds `home` is ours: the sandbox cannot put anything else in its place. */
-    _cleanup_close_ int home =
-        openat(container->storage, "home", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return home < 0 ? -errno : open_file_beneath(home, path);
+    int home = openat(container->storage, "home", O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return home < 0 ? -errno : home;
+}
+
+int container_open_file(const struct container *container, const char *path)
+{
+    _cleanup_close_ int home = open_home(container);
+    return home < 0 ? home : open_file_beneath(home, path);
+}
+
+int container_make_file(const struct container *container)
+{
+    _cleanup_close_ int home = open_home(container);
+    return home < 0 ? home : nameless_file_make(home, container->plan.uid);
+}
+
+int container_place_file(const struct container *container, int fd, const char *path,
+                         bool *replaced)
+{
+    _cleanup_close_ int home = open_home(container);
+    return home < 0 ? home : nameless_file_place(home, container->plan.uid, fd, path, replaced);
+}
+
+int container_port(struct container *container, const char *path, int archive)
+{
+    _cleanup_close_ int home = open_home(container);
+    if (home < 0)
+        return home;
+    _cleanup_close_ int folder = open_beneath(home, path, O_PATH | O_DIRECTORY, 0);
+    if (folder < 0)
+        return folder;
+    struct porter_plan plan = {.uid = container->plan.uid,
+                               .id = container->plan.id,
+                               .cgroup = &container->cgroup,
+                               .init_pidfd = container->init.pidfd,
+                               .storage = container->storage,
+                               .home = home,
+                               .folder = folder,
+                               .archive = archive};
+    return porters_start(container->porters, &plan);
 }
 
 void container_usage(const struct container *container, struct sandbox_usage *usage)

@@ -31,6 +31,8 @@ struct container_host {
     int init_program;
     int shim_program;
     int zygote_library;
+    int porter_program;
+    unsigned porters;      /* of all containers together */
     struct zygote *zygote; /* NULL: there is none, kernels are executed */
     uid_t client;          /* huskd's id in P: may connect to shims */
     /* The container is RUNNING (why NULL), or could not be made: then it is REMOVING already and
@@ -68,6 +70,13 @@ const struct container_plan *container_plan(const struct container *container);
 bool container_is_running(const struct container *container);
 /* A file below /home/user, see open_file_beneath(). -ENOENT when the container is not RUNNING. */
 int container_open_file(const struct container *container, const char *path);
+/* A nameless file on its disk; giving it a name below /home/user: see nameless_file.h. */
+int container_make_file(const struct container *container);
+int container_place_file(const struct container *container, int fd, const char *path,
+                         bool *replaced);
+/* Start a porter on a folder below /home/user, with an archive (borrowed; -1: none). The socket to it, or -errno: see
+ * KEEPER_PORT. */
+int container_port(struct container *container, const char *path, int archive);
 void container_usage(const struct container *container, struct sandbox_usage *usage);
 
 /* The keeper keeps its containers in a list through these. */

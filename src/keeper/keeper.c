@@ -379,31 +379,52 @@ static void on_stop(struct keeper *keeper, const struct keeper_request *question
     stop_if_empty(keeper);
 }
 
-/* The bytes of the path are for the kernel alone to understand. */
-static void on_open(struct keeper *keeper, const struct keeper_request *question)
+/* Everything about files: the bytes of the path are for the kernel alone to understand. Gives a descriptor, 0 or -errno. */
+static int do_file(struct container *container, const struct keeper_request *question,
+                   uint32_t *flags)
 {
-    struct keeper_message message = {.type = KEEPER_OPEN, .tag = question->message.tag};
+    bool replaced = false;
+    int r;
+    switch (question->message.type) {
+    case KEEPER_OPEN:
+        return container_open_file(container, question->path);
+    case KEEPER_MAKE_FILE:
+        return container_make_file(container);
+    case KEEPER_PLACE:
+        r = container_place_file(container, question->fd, question->path, &replaced);
+        *flags = replaced ? KEEPER_REPLACED : 0;
+        return r;
+    default:
+        return container_port(container, question->path, question->fd);
+    }
+}
+
+static void on_file(struct keeper *keeper, const struct keeper_request *question)
+{
+    const struct keeper_message *request = &question->message;
+    struct keeper_message message = {.type = request->type, .tag = request->tag};
     struct id id;
-    memcpy(id.bytes, question->message.id, sizeof id.bytes);
+    memcpy(id.bytes, request->id, sizeof id.bytes);
     memcpy(message.id, id.bytes, sizeof message.id);
-    const struct container *container = find(keeper, id);
+    struct container *container = find(keeper, id);
     int fd = -ENOENT;
-    if (question->message.path_bytes == 0)
+    if (request->type != KEEPER_MAKE_FILE && request->path_bytes == 0)
         fd = -EINVAL;
     else if (keeper->out_fds >= MAX_WAITING_OPENS)
         fd = -EMFILE;
     else if (container)
-        fd = container_open_file(container, question->path);
+        fd = do_file(container, question, &message.flags);
     message.status = fd < 0 ? fd : 0;
-    say_with(keeper, &message, fd < 0 ? -1 : fd);
+    say_with(keeper, &message, fd > 0 ? fd : -1);
 }
 
 static void handle(struct keeper *keeper, const struct keeper_request *question)
 {
     static void (*const handlers[])(struct keeper *, const struct keeper_request *) = {
-        [KEEPER_HELLO] = on_hello, [KEEPER_CREATE] = on_create, [KEEPER_REMOVE] = on_remove,
-        [KEEPER_USAGE] = on_usage, [KEEPER_STOP] = on_stop,     [KEEPER_OPEN] = on_open,
-        [KEEPER_ADAPT] = on_adapt};
+        [KEEPER_HELLO] = on_hello, [KEEPER_CREATE] = on_create,  [KEEPER_REMOVE] = on_remove,
+        [KEEPER_USAGE] = on_usage, [KEEPER_STOP] = on_stop,      [KEEPER_OPEN] = on_file,
+        [KEEPER_ADAPT] = on_adapt, [KEEPER_MAKE_FILE] = on_file, [KEEPER_PLACE] = on_file,
+        [KEEPER_PORT] = on_file};
     const struct keeper_message *request = &question->message;
     if (request->version != KEEPER_PROTOCOL_VERSION)
         answer(keeper, request, -EPROTO, "this keeper speaks another version of the messages");
@@ -413,13 +434,18 @@ static void handle(struct keeper *keeper, const struct keeper_request *question)
         answer(keeper, request, -ENOSYS, "unknown request");
 }
 
+static bool has_path(uint32_t type)
+{
+    return type == KEEPER_OPEN || type == KEEPER_PLACE || type == KEEPER_PORT;
+}
+
 /* A datagram is exactly as long as it says, and only a question about a file has a path. */
 static bool well_formed(struct keeper_request *question, size_t length)
 {
     struct keeper_message *message = &question->message;
     if (length < sizeof *message || length - sizeof *message != message->path_bytes ||
         message->path_bytes > MAX_FILE_PATH_BYTES ||
-        (message->path_bytes && message->type != KEEPER_OPEN))
+        (message->path_bytes && !has_path(message->type)))
         return false;
     message->text[sizeof message->text - 1] = '\0';
     question->path[message->path_bytes] = '\0';
@@ -434,9 +460,11 @@ static void client_ready(struct source *source _unused_, uint32_t events, void *
     if (keeper->client < 0 || !(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
         return;
     struct keeper_request question;
-    ssize_t n = receive_with_fds(keeper->client, &question, sizeof question, NULL, NULL);
+    size_t datagram = offsetof(struct keeper_request, fd), count = 1;
+    ssize_t n = receive_with_fds(keeper->client, &question, datagram, &question.fd, &count);
     if (n == -EAGAIN)
         return;
+    _cleanup_close_ int fd = question.fd = n > 0 && count == 1 ? question.fd : -1;
     if (n <= 0 || !well_formed(&question, (size_t)n)) {
         drop_client(keeper);
         return;

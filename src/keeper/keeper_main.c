@@ -118,10 +118,11 @@ static int prepare(struct container_host *host, char **arguments, struct failure
     host->shim_program = KEEPER_SHIM_FD;
     host->init_program = KEEPER_INIT_FD;
     host->zygote_library = KEEPER_ZYGOTE_FD;
+    host->porter_program = KEEPER_PORTER_FD;
     if (parse_u64(arguments[4], 0, UINT16_MAX, &client) < 0)
         return fail(why, EINVAL, "read the arguments");
     host->client = (uid_t)client;
-    for (int fd = KEEPER_LISTEN_FD; fd <= KEEPER_ZYGOTE_FD; fd++)
+    for (int fd = KEEPER_LISTEN_FD; fd <= KEEPER_PORTER_FD; fd++)
         (void)set_cloexec(fd, true);
     host->loop = loop_new();
     if (!host->loop)

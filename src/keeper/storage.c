@@ -39,8 +39,8 @@ int storage_make(uint64_t bytes, uid_t uid, struct failure *why)
     static const struct {
         const char *name;
         bool owned;
-    } directories[] = {{"upper", false}, {"work", false}, {"root", false},
-                       {"home", true},   {"run", true},   {"shm", true}};
+    } directories[] = {{"upper", false}, {"work", false}, {"root", false},   {"home", true},
+                       {"run", true},    {"shm", true},   {"incoming", true}};
     _cleanup_close_ int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (context < 0)
         return fail(why, errno, "open a tmpfs");

@@ -103,7 +103,7 @@ class Service:
     def move_programs(self, folder):
         """Run copies of them: not every user can go where they were built, and huskd must not care."""
         folder.mkdir(exist_ok=True)
-        for name in ("huskd", "husk-anchor", "husk-keeper", "husk-shim", "husk-init", "husk-zygote.so"):
+        for name in ("huskd", "husk-anchor", "husk-keeper", "husk-shim", "husk-porter", "husk-init", "husk-zygote.so"):
             shutil.copy2(PROGRAMS / name, folder / name)
         self.location = folder
 

@@ -158,12 +158,8 @@ def test_closed_sandbox(service, create):
     [
         "nothing",
         "nothing/at/all",
-        ".",
-        "./",
         "/",
         "//",
-        "/home/user",
-        "/home/user/",
         "/home/user//etc/passwd",
         "..",
         "../",
@@ -232,9 +228,68 @@ def test_one_level_up(shared):
         refused(shared, path)
 
 
+def test_ranges(shared):
+    write(shared, "r.bin", bytes(range(100)))
+    whole = get(shared, "r.bin")
+    assert whole.headers["Accept-Ranges"] == "bytes" and whole.headers["Last-Modified"].endswith("GMT")
+    for asked, first, last in (("0-0", 0, 0), ("10-19", 10, 19), ("90-", 90, 99), ("-5", 95, 99), ("50-1000", 50, 99), ("-1000", 0, 99)):
+        reply = get(shared, "r.bin", headers={"Range": f"bytes={asked}"})
+        assert reply.status == 206 and reply.body == bytes(range(first, last + 1))
+        assert reply.headers["Content-Range"] == f"bytes {first}-{last}/100"
+        assert reply.headers["Content-Length"] == str(last - first + 1)
+        assert reply.headers["ETag"] == whole.headers["ETag"]
+    for asked in ("bytes=100-", "bytes=-0", "bytes=1000-2000"):
+        reply = get(shared, "r.bin", headers={"Range": asked})
+        assert reply.status == 416 and reply.headers["Content-Range"] == "bytes */100"
+        assert b"range_not_satisfiable" in reply.body
+    for asked in ("bytes=5-2", "bytes=x", "lines=1-2", "bytes=0-1,3-4", ""):
+        reply = get(shared, "r.bin", headers={"Range": asked})
+        assert reply.status == 200 and len(reply.body) == 100
+    # A HEAD has no part.
+    reply = get(shared, "r.bin", "HEAD", headers={"Range": "bytes=0-1"})
+    assert reply.status == 200 and reply.headers["Content-Length"] == "100"
+
+
+def test_conditions(shared):
+    write(shared, "c.bin", b"first")
+    first = get(shared, "c.bin")
+    tag = first.headers["ETag"]
+    for value in (tag, f'"x", {tag}', f"W/{tag}", "*"):
+        reply = get(shared, "c.bin", headers={"If-None-Match": value})
+        assert reply.status == 304 and reply.body == b"" and reply.headers["ETag"] == tag
+    assert get(shared, "c.bin", headers={"If-Modified-Since": first.headers["Last-Modified"]}).status == 304
+    part = {"Range": "bytes=0-1"}
+    assert get(shared, "c.bin", headers={**part, "If-Range": tag}).status == 206
+    assert get(shared, "c.bin", headers={**part, "If-Range": '"other"'}).status == 200
+    write(shared, "c.bin", b"other")
+    changed = get(shared, "c.bin", headers={"If-None-Match": tag})
+    assert changed.status == 200 and changed.body == b"other" and changed.headers["ETag"] != tag
+    assert get(shared, "c.bin", headers={**part, "If-Range": tag}).body == b"other"
+
+
+def test_sandbox_file(service, create):
+    """The same by query: by id or by name."""
+    sandbox = create(name="asked")
+    write(sandbox, "a b/c+d.csv", b"content")
+    for query in ({"sandbox_id": sandbox.id}, {"sandbox_name": "asked"}):
+        for path in ("a b/c+d.csv", "/home/user/a b/c+d.csv"):
+            reply = service.get("/sandbox/file", params={**query, "file_path": path})
+            assert reply.status_code == 200 and reply.content == b"content", reply.text
+            assert reply.headers["Content-Type"] == "text/csv; charset=utf-8"
+    reply = service.get("/sandbox/file", params={**query, "file_path": "a b/c+d.csv"}, headers={"Range": "bytes=0-2"})
+    assert reply.status_code == 206 and reply.content == b"con"
+    for query in ("", "?sandbox_id=asked", "?file_path=x", "?sandbox_name=&file_path=x"):
+        problem(service.get(f"/sandbox/file{query}"), 422, "invalid_field")
+    problem(service.get("/sandbox/file?sandbox_id=nobody&file_path=x"), 404, "sandbox_not_found")
+    for path in ("nothing", "../x", "..%2f..%2fetc%2fpasswd", "%252e%252e%252fx", "/etc/passwd", "x%00", "%ff", "%"):
+        problem(service.get(f"/sandbox/file?sandbox_name=asked&file_path={path}"), 404, "file_not_found")
+
+
 def test_empty_path(shared):
-    """There is no route without a path."""
-    assert get(shared, "").status in (404, 405)
+    """The whole working directory."""
+    for path in ("", ".", "./", "/home/user", "%2fhome%2fuser"):
+        reply = get(shared, path)
+        assert reply.status == 200 and reply.headers["Content-Type"] == "application/x-tar"
 
 
 def test_links_and_where_they_lead(shared):
@@ -273,7 +328,6 @@ if not os.path.exists('hard'): os.link('folder/real', 'hard')
         "environment",
         "init_root",
         "dangling",
-        "folder",
     ):
         refused(shared, path)
 

@@ -1,14 +1,17 @@
 """The keeper's socket: whoever speaks to it out of turn or out of form is dropped, and nothing else happens."""
 
+import contextlib
+import os
 import socket
 import struct
+import tempfile
 import uuid
 
 import pytest
 
 import host
 
-VERSION, HELLO, OPEN, ADAPT = 3, 1, 7, 8
+VERSION, HELLO, OPEN, ADAPT, MAKE_FILE, PLACE, PORT = 4, 1, 7, 8, 9, 10, 11
 MIB = 1 << 20
 LONGEST = 1024
 
@@ -28,10 +31,10 @@ class Keeper:
         self.socket.settimeout(10)
         self.socket.connect(str(service.state / "keeper.sock"))
 
-    def ask(self, data):
+    def ask(self, data, *given):
         """The answer: status and descriptors; None when the keeper hangs up."""
         try:
-            self.socket.send(data)
+            socket.send_fds(self.socket, [data], given)
             while True:
                 answer, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 4)
                 if not answer:
@@ -51,11 +54,11 @@ def own(harness):
     harness.end(service)
 
 
-def ask(service, data):
+def ask(service, data, *given):
     """Until it is an answer to us: huskd may have taken its place back before we asked."""
     answers = [None]
     for _ in range(50):
-        answers.append(Keeper(service).ask(data))
+        answers.append(Keeper(service).ask(data, *given))
         if answers[-1] is not None:
             break
     return answers[-1]
@@ -93,6 +96,39 @@ def test_adapt(own):
     sandbox.close()
 
 
+def test_files(own):
+    """A file without a name gets one below /home/user, once, and nothing else gets any."""
+    sandbox = own.create()
+    known = uuid.UUID(sandbox.id).bytes
+    for kind in (PLACE, PORT):
+        assert ask(own, message(kind, sandbox=known))[0] == -22, "a path is needed"
+    assert ask(own, message(MAKE_FILE))[0] == ask(own, message(PORT, b"."))[0] == -2, "there is no such sandbox"
+    status, [file] = ask(own, message(MAKE_FILE, sandbox=known))
+    assert status == 0 and os.fstat(file).st_nlink == 0
+    os.write(file, b"content")
+    with open("/etc/passwd") as other, tempfile.TemporaryFile() as nameless:
+        for given in ([], [other.fileno()], [nameless.fileno()]):
+            assert ask(own, message(PLACE, b"x", sandbox=known), *given)[0] == -9, "not such a file"
+    assert ask(own, message(PLACE, b"../x", sandbox=known), file)[0] < 0
+    assert ask(own, message(PLACE, b"new/x", sandbox=known), file)[0] == 0
+    assert ask(own, message(PLACE, b"new/y", sandbox=known), file)[0] == -9, "it has a name now"
+    assert own.get(f"{sandbox.path}/download/new/x").content == b"content"
+    os.close(file)
+    for path in (b"..", b"/", b"new/x", b"nothing"):
+        assert ask(own, message(PORT, path, sandbox=known))[0] < 0, path
+    for _ in range(10):
+        status, [porter] = ask(own, message(PORT, b".", sandbox=known))
+        assert status == 0
+        with socket.socket(fileno=porter) as peer:
+            peer.settimeout(20)
+            peer.send(b"rubbish" * 100)
+            with contextlib.suppress(ConnectionResetError):
+                while peer.recv(1000):
+                    pass
+        host.until(lambda: not own.programs("husk-porter"), 20, "the porter to end")
+    sandbox.close()
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -109,8 +145,11 @@ def test_adapt(own):
         message(OPEN, b"pa\0th"),
         message(OPEN, b"\0"),
         message(OPEN, b"path\0"),
+        message(MAKE_FILE, b"path"),
+        message(PLACE, b"p" * (LONGEST + 1)),
+        message(PORT, b"pa\0th"),
     ],
-    ids=range(13),
+    ids=range(16),
 )
 def test_malformed(own, data):
     keeper = own.keeper().pid

@@ -69,6 +69,22 @@ def test_names(keyed, name):
     assert keyed.get(url).content == b"named"
 
 
+def test_by_query(keyed):
+    """The same link in the other spelling of a download; and it opens nothing that writes."""
+    sandbox = Keyed(keyed)
+    url = sandbox.link("a b+c.txt", "by query")
+    query = dict(urllib.parse.parse_qsl(url.partition("?")[2]))
+    sandbox_id = sandbox.path.rpartition("/")[2]
+    asked = {"sandbox_id": sandbox_id, "file_path": "a b+c.txt", **query}
+    assert keyed.get("/sandbox/file", params=asked).content == b"by query"
+    assert keyed.get("/sandbox/file", params={**asked, "file_path": "/home/user/a b+c.txt"}).content == b"by query"
+    problem(keyed.get("/sandbox/file", params={**asked, "file_path": "other"}), 401, "unauthorized")
+    problem(keyed.get("/sandbox/file", params={**asked, "expires": "9999999999"}), 401, "unauthorized")
+    signed = url.partition("?")[2]
+    for method, path in (("PUT", "files/a%20b%2Bc.txt"), ("DELETE", "files/a%20b%2Bc.txt"), ("GET", "files"), ("POST", "upload"), ("GET", "download")):
+        problem(keyed.request(method, f"{sandbox.path}/{path}?{signed}"), 401, "unauthorized")
+
+
 def test_follows_the_file(keyed):
     """A link is to a name: what is there when it is used."""
     sandbox = Keyed(keyed)

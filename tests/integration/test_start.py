@@ -324,6 +324,8 @@ def test_user_with_subordinate_ids(started_by, harness):
     sandbox = service.create()
     assert sandbox.execute("1 + 1")["results"][0]["data"] == "2"
     assert sandbox.value("__import__('os').getuid()") == 1000
+    assert sandbox.post("upload", files={"file": ("x", b"content")}).status_code == 200
+    assert service.get(f"{sandbox.path}/files").json()[0]["path"] == "x"
     assert sandbox.close().status_code == 200
     sandbox = service.create()
     namespace = sandbox.namespace("pid")

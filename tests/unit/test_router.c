@@ -148,7 +148,8 @@ static void test_table(void **state)
         assert_non_null(routes[i].handle);
         assert_true(routes[i].body_limit > 0 && routes[i].json_limit > 0);
         assert_int_equal(routes[i].open, !strcmp(routes[i].pattern, "/health"));
-        assert_int_equal(routes[i].linked, !strcmp(routes[i].pattern, DOWNLOAD));
+        assert_int_equal(routes[i].linked, !strcmp(routes[i].pattern, DOWNLOAD) ||
+                                               !strcmp(routes[i].pattern, "/sandbox/file"));
     }
 }
 
@@ -190,6 +191,11 @@ static void test_query(void **state)
     assert_int_equal(uri_query("&&a=%31=&", "a", out, sizeof out), 1);
     assert_string_equal(out, "1=");
     assert_int_equal(uri_query("a=%", "a", out, sizeof out), -EINVAL);
+    /* As forms write it; in a path a plus is a plus. */
+    assert_int_equal(uri_query("a=b+c%2Bd", "a", out, sizeof out), 1);
+    assert_string_equal(out, "b c+d");
+    assert_int_equal(uri_decode("b+c", 3, out, sizeof out), 3);
+    assert_string_equal(out, "b+c");
 }
 
 int main(void)
