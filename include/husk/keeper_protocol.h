@@ -9,7 +9,7 @@
 #include "husk/limits.h"
 
 enum {
-    KEEPER_PROTOCOL_VERSION = 3,
+    KEEPER_PROTOCOL_VERSION = 4,
     KEEPER_TEXT_SIZE = 240
 };
 
@@ -32,6 +32,8 @@ enum keeper_type {
                      text on failure; -EBUSY when it uses more than they allow. flags:
                      KEEPER_UNCHANGED on a failure that left it as it was; without it nobody
                      knows its limits any more */
+    KEEPER_FETCH, /* → ← status 0 and one descriptor: a socket to a process that fetches packages
+                     (husk/fetch_protocol.h); text on failure */
 };
 
 enum {

@@ -47,6 +47,18 @@ enum shim_type {
     SHIM_DONE,     /* tag; {"status": 0|-errno, "detail": "…"} */
     SHIM_DEAD,     /* {"detail": "sentence"}: no kernel can be had any more; the sandbox should be
                       removed */
+
+    /* Packages. huskd asks, SHIM_RESULT answers; what was installed comes from the sandbox and is checked again by huskd. */
+    SHIM_PACKAGES = 80, /* tag; empty. ← {"packages": [{"name", "version"}]} */
+    SHIM_INSTALL, /* tag; {"wheels": ["<sha256>/<file>"], "timeout_ms": n}: of /opt/husk/wheels. ← {"code": n, "output":
+                      "…", "restart": bool}; one at a time */
+    SHIM_SAY,     /* tag of SHIM_WANTED: lines for it, as of husk/package_protocol.h */
+    SHIM_SAID,    /* the same, and the last of them */
+
+    /* shim → huskd */
+    SHIM_WANTED, /* tag, the shim's own; {"requirements": ["…"], "upgrade": bool, "pre": bool, "no_deps": bool}: a pip in
+                    the sandbox wants these. ← SHIM_SAY, SHIM_SAID */
+    SHIM_UNWANTED, /* tag: it went away */
 };
 
 /* In front of the JSON of SHIM_RESULT, for huskd's log line and counters. */

@@ -26,7 +26,7 @@ struct question {
     uint64_t due; /* when to give up */
     bool sent;
     keeper_callback callback;    /* one of these two; both NULL: forgotten */
-    keeper_open_callback opened; /* KEEPER_OPEN */
+    keeper_open_callback opened; /* KEEPER_OPEN, KEEPER_FETCH */
     char *path;                  /* KEEPER_OPEN */
     void *user;
 };
@@ -176,6 +176,15 @@ uint64_t keeper_client_open(struct keeper_client *client, struct id id, const ch
     return add(client, question);
 }
 
+uint64_t keeper_client_fetch(struct keeper_client *client, keeper_open_callback callback,
+                             void *user)
+{
+    struct keeper_message message = {.type = KEEPER_FETCH};
+    struct question *question = question_new(client, &message, NULL, user);
+    question->opened = callback;
+    return add(client, question);
+}
+
 void keeper_client_forget(struct keeper_client *client, uint64_t tag)
 {
     struct question **at = find(client, tag);
@@ -245,7 +254,7 @@ static void try_send(struct keeper_client *client)
     watch(client, false);
 }
 
-/* Takes `fd`, which only the answer to KEEPER_OPEN has. */
+/* Takes `fd`, which only the answers to KEEPER_OPEN and KEEPER_FETCH have. */
 static void handle(struct keeper_client *client, struct keeper_message *message, int fd)
 {
     _cleanup_close_ int own = fd;

@@ -46,6 +46,7 @@ enum keeper_descriptor {
     KEEPER_SHIM_FD,       /* the program husk-shim */
     KEEPER_INIT_FD,       /* the program husk-init */
     KEEPER_ZYGOTE_FD,     /* the library husk-zygote.so */
+    KEEPER_FETCHER_FD,    /* the program husk-fetcher */
 };
 
 /* Send; blocks at most for a moment, as both ends read promptly. 0 or -errno. */
