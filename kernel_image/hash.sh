@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 base=(build.sh inside.sh packages.txt requirements.txt tools.txt)
-late=(environment executions.py fonts.py kernel.py matplotlibrc packages.py pip.c publisher.py streams.py venv.c
+late=(environment executions.py fonts.py kernel.py matplotlibrc packages.py pip.c profile publisher.py streams.py venv.c
 	venv_journal.c venv_journal.h venv_text.c venv_text.h whole_text.py zygote.py ../include/husk/package_protocol.h)
 
 files=("${base[@]}")

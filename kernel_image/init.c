@@ -6,10 +6,12 @@
  * ends, and the kernel ends everything in the container. Static, because no library of the host
  * exists in here; and not dumpable, so that the code it runs cannot look into it.
  *
- * States: one table of started processes, by tag. Nothing is allocated after start but that table.
+ * States: one table of started processes, by tag; one that was started apart stays in it after its end, until the shim has
+ * forgotten it, so that the rest of its group can be signalled. Nothing is allocated after start but that table.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +33,9 @@ enum {
     MAX_ENVIRONMENT_FILE = 16 * KIB,
     STDIO_COUNT = 3,
     EXEC_FAILED = 127,
+    MAX_ROUNDS = 32, /* of looking for processes that are to be killed, … */
+    MAX_VICTIMS =
+        4096, /* … and how many: more are only found if they fork as fast as they are killed */
 };
 
 static const char environment_file[] = "/opt/husk/environment";
@@ -37,7 +43,11 @@ static const char working_directory[] = "/home/user";
 
 struct process {
     uint64_t tag;
-    pid_t pid; /* 0: free slot */
+    pid_t
+        pid; /* 0: free slot. Its group's and session's number too, which nobody else gets while they have members */
+    bool apart;     /* INIT_APART */
+    bool ended;     /* only if apart: it was reaped */
+    bool forgotten; /* it ends unnoticed */
 };
 
 static struct process processes[MAX_PROCESSES];
@@ -54,10 +64,9 @@ static struct process *find_process(uint64_t tag)
     return adopted.pid && adopted.tag == tag ? &adopted : NULL;
 }
 
-static void report(uint32_t type, uint64_t tag, int value, int descriptor)
+static void send_message(struct init_message message, int descriptor)
 {
-    struct init_message message = {
-        .version = INIT_PROTOCOL_VERSION, .type = type, .tag = tag, .value = value};
+    message.version = INIT_PROTOCOL_VERSION;
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr aligned;
@@ -81,6 +90,17 @@ static void report(uint32_t type, uint64_t tag, int value, int descriptor)
     header.msg_controllen = 0;
     if (errno != ETOOMANYREFS || sendmsg(INIT_SOCKET_FD, &header, MSG_NOSIGNAL) < 0)
         _exit(1);
+}
+
+static void report(uint32_t type, uint64_t tag, int value, int descriptor)
+{
+    send_message((struct init_message){.type = type, .tag = tag, .value = value}, descriptor);
+}
+
+static void report_failure(uint64_t tag, enum init_step step, int code)
+{
+    send_message(
+        (struct init_message){.type = INIT_FAILED, .tag = tag, .value = code, .flags = step}, -1);
 }
 
 /* The image says what every process of the sandbox gets: lines KEY=VALUE, read once, before any
@@ -141,25 +161,47 @@ static void reset_signals(void)
         signal(number, SIG_DFL);
 }
 
+/* What to start: views of the datagram. */
+struct order {
+    uint64_t tag;
+    const char *directory; /* NULL: the home directory */
+    char **arguments;
+    size_t argument_count;
+    char **variables;
+    size_t variable_count;
+    const int *stdio;
+};
+
+/* The child, which the shim hears from by the same socket if it fails: that one is closed by execve(). */
+static void give_up(const struct order *order, enum init_step step)
+{
+    report_failure(order->tag, step, errno);
+    _exit(EXEC_FAILED);
+}
+
 /* The child: its own session, so that a signal to its group reaches all it starts and nothing else.
  */
-static void run_child(char **strings, uint32_t arguments, uint32_t total, const int *stdio)
+static void run_child(const struct order *order)
 {
     setsid();
     for (int i = 0; i < STDIO_COUNT; i++) {
-        if (dup2(stdio[i], i) < 0)
-            _exit(EXEC_FAILED);
+        if (dup2(order->stdio[i], i) < 0)
+            give_up(order, INIT_STEP_FORK);
     }
-    syscall(SYS_close_range, STDIO_COUNT, ~0U, 0);
+    if (syscall(SYS_close_range, STDIO_COUNT, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        give_up(order, INIT_STEP_FORK);
     reset_signals();
-    if (chdir(working_directory) < 0)
-        _exit(EXEC_FAILED);
+    if (chdir(working_directory) < 0 || (order->directory && chdir(order->directory) < 0))
+        give_up(order, INIT_STEP_DIRECTORY);
     char *argv[MAX_STRINGS];
-    memcpy(argv, strings, arguments * sizeof argv[0]);
-    argv[arguments] = NULL;
-    char **environment = build_environment(strings + arguments, total - arguments);
-    execve(argv[0], argv, environment);
-    _exit(EXEC_FAILED);
+    memcpy(argv, order->arguments, order->argument_count * sizeof argv[0]);
+    argv[order->argument_count] = NULL;
+    environ = build_environment(order->variables, order->variable_count);
+    execvp(argv[0], argv);
+    struct stat what;
+    if (errno == EACCES && strchr(argv[0], '/') && stat(argv[0], &what) == 0)
+        errno = S_ISDIR(what.st_mode) ? EISDIR : EACCES; /* as a shell would say it */
+    give_up(order, INIT_STEP_EXECUTE);
 }
 
 /* Cut `length` bytes of NUL-terminated strings; how many, or -1 when they are not well-formed. */
@@ -174,31 +216,54 @@ static int split_strings(char *text, size_t length, char **strings)
     return count;
 }
 
+static struct process *free_slot(void)
+{
+    for (size_t i = 0; i < MAX_PROCESSES; i++) {
+        if (!processes[i].pid)
+            return &processes[i];
+    }
+    return NULL;
+}
+
 static void start(const struct init_message *message, char *text, const int *stdio)
 {
     char *strings[MAX_STRINGS];
     int total = split_strings(text, message->string_bytes, strings);
-    struct process *slot = NULL;
-    for (size_t i = 0; i < MAX_PROCESSES && !slot; i++) {
-        if (!processes[i].pid)
-            slot = &processes[i];
-    }
-    if (total < 0 || message->argument_count == 0 || message->argument_count > (uint32_t)total) {
-        report(INIT_FAILED, message->tag, EINVAL, -1);
-        return;
-    }
+    int first = message->flags & INIT_IN ? 1 : 0;
+    if (message->argument_count == 0 || message->argument_count > MAX_STRINGS ||
+        total < first + (int)message->argument_count)
+        return report_failure(message->tag, INIT_STEP_FORK, EINVAL);
+    struct order order = {
+        .tag = message->tag,
+        .directory = first ? strings[0] : NULL,
+        .arguments = strings + first,
+        .argument_count = message->argument_count,
+        .variables = strings + first + message->argument_count,
+        .variable_count = (size_t)total - (size_t)first - message->argument_count,
+        .stdio = stdio,
+    };
+    struct process *slot = free_slot();
     pid_t pid = slot ? fork() : -1;
     if (pid == 0)
-        run_child(strings, message->argument_count, (uint32_t)total, stdio);
-    if (pid < 0) {
-        report(INIT_FAILED, message->tag, slot ? errno : EAGAIN, -1);
-        return;
-    }
-    *slot = (struct process){.tag = message->tag, .pid = pid};
+        run_child(&order);
+    if (pid < 0)
+        return report_failure(message->tag, INIT_STEP_FORK, slot ? errno : EAGAIN);
+    *slot = (struct process){
+        .tag = message->tag, .pid = pid, .apart = (message->flags & INIT_APART) != 0};
     int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
     report(INIT_STARTED, message->tag, pid, descriptor);
     if (descriptor >= 0)
         close(descriptor);
+}
+
+static void process_ended(struct process *process, int status)
+{
+    if (!process->forgotten)
+        report(INIT_EXITED, process->tag, status, -1);
+    if (process->apart && !process->forgotten)
+        process->ended = true;
+    else
+        process->pid = 0;
 }
 
 static void reap(void)
@@ -206,12 +271,119 @@ static void reap(void)
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         for (size_t i = 0; i < MAX_PROCESSES; i++) {
-            if (processes[i].pid != pid)
-                continue;
-            processes[i].pid = 0;
-            report(INIT_EXITED, processes[i].tag, status, -1);
+            if (processes[i].pid == pid && !processes[i].ended)
+                process_ended(&processes[i], status);
         }
     }
+}
+
+static void forget(uint64_t tag)
+{
+    struct process *process = find_process(tag);
+    if (!process || !process->apart)
+        return;
+    if (process->ended)
+        process->pid = 0;
+    else
+        process->forgotten = true;
+}
+
+/* --- killing some of all -------------------------------------------------------------------- */
+
+typedef bool (*choice)(pid_t pid, pid_t session, const void *user);
+
+struct entry { /* struct linux_dirent64 */
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static pid_t victims[MAX_VICTIMS];
+static size_t victim_count;
+
+/* False: there are too many. One that was killed is to be seen in /proc for a while, but does nothing any more. */
+static bool kill_once(pid_t pid)
+{
+    for (size_t i = 0; i < victim_count; i++) {
+        if (victims[i] == pid)
+            return true;
+    }
+    if (victim_count == MAX_VICTIMS)
+        return false;
+    victims[victim_count++] = pid;
+    kill(pid, SIGKILL);
+    return true;
+}
+
+/* One part of a listing of /proc. */
+static bool kill_listed(const char *listing, size_t length, choice chosen, const void *user)
+{
+    for (size_t at = 0; at < length;) {
+        const struct entry *entry = (const void *)(listing + at);
+        at += entry->length;
+        pid_t pid = (pid_t)strtol(entry->name, NULL, 10);
+        if (pid > 1 && chosen(pid, getsid(pid), user) && !kill_once(pid))
+            return false;
+    }
+    return true;
+}
+
+/* One look at all processes. */
+static bool kill_seen(choice chosen, const void *user)
+{
+    static _Alignas(struct entry) char listing[8 * KIB];
+    int directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = directory >= 0;
+    for (long n; good && (n = syscall(SYS_getdents64, directory, listing, sizeof listing)) > 0;)
+        good = kill_listed(listing, (size_t)n, chosen, user);
+    if (directory >= 0)
+        close(directory);
+    return good;
+}
+
+/* Until a look finds none that was not killed before; false: there is no end to them. */
+static bool kill_chosen(choice chosen, const void *user)
+{
+    victim_count = 0;
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        size_t before = victim_count;
+        if (!kill_seen(chosen, user))
+            return false;
+        if (victim_count == before)
+            return true;
+    }
+    return false;
+}
+
+static bool of_session(pid_t pid, pid_t session, const void *user)
+{
+    pid_t leader = *(const pid_t *)user;
+    return pid == leader || session == leader;
+}
+
+static bool not_apart(pid_t pid, pid_t session, const void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < MAX_PROCESSES; i++) {
+        if (processes[i].pid && processes[i].apart && of_session(pid, session, &processes[i].pid))
+            return false;
+    }
+    return true;
+}
+
+static void kill_others(void)
+{
+    if (!kill_chosen(not_apart, NULL))
+        kill(-1, SIGKILL); /* from pid 1: everything but itself, however often it forks meanwhile */
+}
+
+static void signal_process(const struct process *process, int number)
+{
+    kill(-process->pid, number);
+    if (number == SIGKILL && process->apart)
+        (void)kill_chosen(of_session, &process->pid);
 }
 
 static void handle(struct init_message *message, char *text, const int *stdio, size_t stdio_count)
@@ -222,21 +394,25 @@ static void handle(struct init_message *message, char *text, const int *stdio, s
         if (stdio_count == STDIO_COUNT)
             start(message, text, stdio);
         else
-            report(INIT_FAILED, message->tag, EINVAL, -1);
+            report_failure(message->tag, INIT_STEP_FORK, EINVAL);
         break;
     case INIT_SIGNAL:
         process = find_process(message->tag);
         if (process)
-            kill(-process->pid, message->value);
+            signal_process(process, message->value);
         break;
     case INIT_ADOPT:
         adopted =
             (struct process){.tag = message->tag, .pid = message->value > 1 ? message->value : 0};
         break;
     case INIT_KILL_ALL:
-        /* From pid 1 this is everything in the container but itself, however often it forks
-         * meanwhile. */
         kill(-1, SIGKILL);
+        break;
+    case INIT_KILL_OTHERS:
+        kill_others();
+        break;
+    case INIT_FORGET:
+        forget(message->tag);
         break;
     default:
         break;

@@ -95,6 +95,7 @@ finish() {
 	done
 	grep -E '^[A-Z]' /mnt/source/environment >/opt/husk/environment
 	add_pip
+	install -m 644 /mnt/source/profile /etc/profile
 	"$venv/bin/python" -m compileall -q /opt/husk
 
 	# From here on with the environment a sandbox has, so that what is prepared is what is found.

@@ -66,17 +66,30 @@ enum {
                               MAX_STDIN_LINES * 4 + 64 * KIB, /* as JSON */
     MAX_PROMPT_BYTES = 4 * KIB,
     MAX_DISPLAY_ID_LENGTH = 255,
-    MAX_DISPLAYS_OF_ID = 16,          /* that one update changes: each is rendered anew */
-    MAX_TEXT_PATH_LENGTH = 96,        /* where a kernel keeps the whole of a text that was cut */
-    MAX_KEPT_RESULTS = 32,            /* of detached executions; the oldest is forgotten */
-    MAX_KEPT_BYTES = 64 * MIB,        /* of those; the newest is kept in any case */
-    MAX_EVENT_STREAMS = 33,           /* in a shim: one runs, 16 wait, 16 may be read to the end */
+    MAX_DISPLAYS_OF_ID = 16,   /* that one update changes: each is rendered anew */
+    MAX_TEXT_PATH_LENGTH = 96, /* where a kernel keeps the whole of a text that was cut */
+    MAX_KEPT_RESULTS = 32,     /* of detached executions; the oldest is forgotten */
+    MAX_KEPT_BYTES = 64 * MIB, /* of those; the newest is kept in any case */
+    MAX_EVENT_STREAMS =
+        97, /* in a shim: one runs, 16 wait, 32 are commands, 48 may be read to the end */
     STREAM_PENDING_BYTES = 1 * MIB,   /* events that wait for a reader, give or take one event */
     MAX_PENDING_BYTES = 64 * MIB,     /* the same for all streams of a shim together */
     STREAM_WINDOW_BYTES = 256 * KIB,  /* of them, how much huskd holds for its client */
     STREAM_CHUNK_BYTES = 64 * KIB,    /* and how much comes in one message */
     STREAM_STALL_MILLISECONDS = 2000, /* a reader that takes nothing for so long misses events */
     STREAM_SILENCE_MILLISECONDS = 10 * 1000, /* then a keep-alive */
+
+    /* Commands, in the shim */
+    MAX_COMMANDS = 32,             /* at once, in one sandbox */
+    MAX_COMMAND_BYTES = 64 * KIB,  /* the text, or all arguments together */
+    MAX_COMMAND_ARGUMENTS = 512,   /* of one command */
+    MAX_COMMAND_STEPS = 64,        /* that run one after the other */
+    MAX_DIRECTORY_BYTES = 4095,    /* cwd */
+    MAX_SHOWN_COMMAND_BYTES = 200, /* in a list of commands */
+    MAX_COMMAND_BODY_BYTES = (MAX_COMMAND_STEPS * MAX_COMMAND_BYTES / 4 + MAX_STDIN_BYTES) * 6,
+    MAX_WHOLE_TEXT_BYTES =
+        64 *
+        MIB, /* of a text that was cut, in a file; for code the kernel has a limit of its own */
 
     /* Files of a sandbox */
     MAX_FILE_PATH_BYTES = 1024, /* relative to the working directory */
@@ -126,6 +139,7 @@ enum {
     SHIM_MEMORY_BYTES = 384 * MIB,
 
     /* Between the programs */
-    MAX_INIT_STRINGS_BYTES = 96 * KIB, /* argv and environment of one started process */
-    MAX_KERNEL_LOG_BYTES = 16 * KIB,   /* last words of a kernel that did not start */
+    /* Of one started process: argv, the working directory, the sandbox's environment and its own */
+    MAX_INIT_STRINGS_BYTES = MAX_COMMAND_BYTES + 2 * MAX_ENV_BYTES + 8 * KIB,
+    MAX_KERNEL_LOG_BYTES = 16 * KIB, /* last words of a kernel that did not start */
 };

@@ -36,7 +36,7 @@ enum shim_type {
 
     /* shim → huskd */
     SHIM_STATUS,   /* {"state": "new"|"starting"|"ready"|"busy"|"restarting"|"dead",
-                      "execution_count": n, "queued": n, "kernel": {…}|null, "record": {…}|null}; sent
+                      "execution_count": n, "queued": n, "commands": n, "kernel": {…}|null, "record": {…}|null}; sent
                       after HELLO and on every change of state; "record" only in the answer to HELLO
                     */
     SHIM_RESULT,   /* tag; struct shim_result_head, then the JSON object of the answer (API.md
@@ -47,6 +47,16 @@ enum shim_type {
     SHIM_DONE,     /* tag; {"status": 0|-errno, "detail": "…"} */
     SHIM_DEAD,     /* {"detail": "sentence"}: no kernel can be had any more; the sandbox should be
                       removed */
+
+    /* huskd → shim, commands */
+    SHIM_COMMAND =
+        64, /* tag; {"id": "<command id>", "timeout_ms": n, "command": "text" | ["argument", …]} or instead of that
+                            "commands": [several of them]; and, if wanted: "cwd", "env": {…}, "stdin": "text", "stream", as
+                            for SHIM_EXECUTE, "detach": true. ← as SHIM_EXECUTE; with detach SHIM_RESULT at once, with
+                            {"command_id", "pid"} */
+    SHIM_COMMAND_LIST, /* tag. ← SHIM_RESULT: {"commands": […]} */
+    SHIM_COMMAND_FETCH, /* tag; {"command": "<command id>" | "<pid>"} ← SHIM_RESULT or SHIM_REJECTED */
+    SHIM_COMMAND_KILL, /* tag; the same. ← SHIM_DONE when it has ended, or SHIM_REJECTED */
 
     /* Packages. huskd asks, SHIM_RESULT answers; what was installed comes from the sandbox and is checked again by huskd. */
     SHIM_PACKAGES = 80, /* tag; empty. ← {"packages": [{"name", "version"}]} */

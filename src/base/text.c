@@ -37,16 +37,18 @@ static size_t character_length(const unsigned char *data, size_t length)
     return 0;
 }
 
-bool utf8_valid(const char *data, size_t length)
+size_t utf8_prefix(const char *data, size_t length)
 {
     const unsigned char *bytes = (const unsigned char *)data;
-    for (size_t at = 0; at < length;) {
-        size_t step = character_length(bytes + at, length - at);
-        if (step == 0)
-            return false;
+    size_t at = 0;
+    for (size_t step; at < length && (step = character_length(bytes + at, length - at)) > 0;)
         at += step;
-    }
-    return true;
+    return at;
+}
+
+bool utf8_valid(const char *data, size_t length)
+{
+    return utf8_prefix(data, length) == length;
 }
 
 size_t utf8_cut(const char *data, size_t length, size_t limit)

@@ -12,8 +12,6 @@
 #include "huskd/problem.h"
 #include "huskd/service.h"
 
-#define LEAST_TIMEOUT 0.001
-
 /* --- the query ---------------------------------------------------------------------------------- */
 
 static bool query_number(const struct request *request, struct number_range range, double *value,

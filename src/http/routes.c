@@ -4,9 +4,10 @@
 #include "husk/limits.h"
 
 /* Bodies of routes that take a few fields, or ignore what is sent. */
-#define SMALL MAX_SMALL_BODY_BYTES, MAX_SMALL_BODY_BYTES
-#define CODE  MAX_CODE_BYTES, MAX_JSON_BODY_BYTES
-#define INPUT MAX_INPUT_BODY_BYTES, MAX_INPUT_BODY_BYTES
+#define SMALL   MAX_SMALL_BODY_BYTES, MAX_SMALL_BODY_BYTES
+#define CODE    MAX_CODE_BYTES, MAX_JSON_BODY_BYTES
+#define INPUT   MAX_INPUT_BODY_BYTES, MAX_INPUT_BODY_BYTES
+#define COMMAND MAX_COMMAND_BODY_BYTES, MAX_COMMAND_BODY_BYTES
 
 const struct route routes[] = {
     {"POST", "/sandbox/create", route_create, SMALL, false},
@@ -20,6 +21,10 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/input", route_input, INPUT, false},
     {"POST", "/sandbox/{id}/interrupt", route_interrupt, SMALL, false},
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
+    {"POST", "/sandbox/{id}/command", route_command, COMMAND, false},
+    {"GET", "/sandbox/{id}/commands", route_commands, SMALL, false},
+    {"GET", "/sandbox/{id}/commands/{command}", route_command_result, SMALL, false},
+    {"DELETE", "/sandbox/{id}/commands/{command}", route_command_kill, SMALL, false},
     {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, false, true},
     {"GET", "/health", route_health, SMALL, true},
 };

@@ -20,6 +20,11 @@ void route_execution(struct request *request);
 void route_input(struct request *request);
 void route_interrupt(struct request *request);
 void route_restart(struct request *request);
+/* command_routes.c */
+void route_command(struct request *request);
+void route_commands(struct request *request);
+void route_command_result(struct request *request);
+void route_command_kill(struct request *request);
 /* file_routes.c */
 void route_download(struct request *request);
 /* health_routes.c */

@@ -26,7 +26,7 @@ uint64_t expiry_left_ms(const struct sandbox *sandbox, int64_t wall_now, uint64_
     if (record->idle_seconds == 0)
         return left;
     uint64_t idle = (uint64_t)record->idle_seconds * 1000;
-    if (sandbox->state == SANDBOX_READY)
+    if (sandbox->state == SANDBOX_READY && sandbox->commands == 0)
         idle = sandbox->used_ms + idle > now ? sandbox->used_ms + idle - now : 0;
     return idle < left ? idle : left;
 }

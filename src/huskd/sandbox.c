@@ -293,6 +293,7 @@ static void on_status(const struct shim_status *status, void *user)
     struct sandbox *sandbox = user;
     sandbox->execution_count = status->execution_count;
     sandbox->queued = status->queued;
+    sandbox->commands = status->commands;
     if (status->kernel) {
         json_decref(sandbox->kernel);
         sandbox->kernel = json_incref(status->kernel);
@@ -305,7 +306,8 @@ static void on_status(const struct shim_status *status, void *user)
                (status->state == SHIM_IS_READY || status->state == SHIM_IS_BUSY)) {
         kernel_is_ready(sandbox, status);
     } else if ((sandbox->state == SANDBOX_WARM || sandbox->state == SANDBOX_ADAPTING) &&
-               (status->state != SHIM_IS_READY || status->execution_count || status->queued)) {
+               (status->state != SHIM_IS_READY || status->execution_count || status->queued ||
+                status->commands)) {
         lose(sandbox, "it did not just wait");
     }
     /* The rest changes nothing here: "new" and "starting" come first, and SHIM_DEAD follows "dead". */

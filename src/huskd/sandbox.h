@@ -54,9 +54,10 @@ struct sandbox {
     struct record record;
     uint64_t execution_count;
     uint32_t queued;
-    json_t *kernel;   /* what the shim told about it, or NULL */
-    uint64_t used_ms; /* last use, monotonic */
-    bool swept;       /* expiry.c's mark */
+    uint32_t commands; /* that run */
+    json_t *kernel;    /* what the shim told about it, or NULL */
+    uint64_t used_ms;  /* last use, monotonic */
+    bool swept;        /* expiry.c's mark */
 
     struct registry_links links;
     struct slot slot;
@@ -112,7 +113,7 @@ int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim
                  uint64_t *ret_tag);
 /* So much of a stream was passed on to the caller. */
 void sandbox_credit_call(struct sandbox *sandbox, uint64_t tag, size_t bytes);
-/* The caller went away: its callback is not called; an execution is interrupted. */
+/* The caller went away: its callback is not called; an execution is interrupted, a command killed. */
 void sandbox_forget_call(struct sandbox *sandbox, uint64_t tag);
 /* Somebody used it otherwise than through its shim: that counts too (idle_seconds). */
 void sandbox_used(struct sandbox *sandbox);

@@ -157,7 +157,7 @@ void shim_client_forget(struct shim_client *client, uint64_t tag)
             continue;
         struct call *call = *at;
         *at = call->next;
-        if (call->type == SHIM_EXECUTE)
+        if (call->type == SHIM_EXECUTE || call->type == SHIM_COMMAND)
             (void)send_frame(client, SHIM_CANCEL, tag, &(struct shim_request){.payload = ""});
         free_call(call);
         return;
@@ -206,6 +206,7 @@ static int take_status(struct shim_client *client, const char *payload, size_t l
     if (r == 0) {
         status.execution_count = count_of(json, "execution_count", INT64_MAX);
         status.queued = (uint32_t)count_of(json, "queued", UINT32_MAX);
+        status.commands = (uint32_t)count_of(json, "commands", UINT32_MAX);
         status.kernel = object_of(json, "kernel", MAX_KERNEL_INFO_BYTES);
         status.is_answer = json_object_get(json, "record") != NULL;
         status.record = object_of(json, "record", MAX_RECORD_BYTES);
@@ -246,7 +247,9 @@ static enum problem_kind rejection(const char *code)
         enum problem_kind kind;
     } kinds[] = {{"queue_full", PROBLEM_QUEUE_FULL},
                  {"no_input_expected", PROBLEM_NO_INPUT_EXPECTED},
-                 {"execution_not_found", PROBLEM_EXECUTION_NOT_FOUND}};
+                 {"execution_not_found", PROBLEM_EXECUTION_NOT_FOUND},
+                 {"too_many_commands", PROBLEM_TOO_MANY_COMMANDS},
+                 {"command_not_found", PROBLEM_COMMAND_NOT_FOUND}};
     for (size_t i = 0; code && i < ARRAY_LENGTH(kinds); i++) {
         if (!strcmp(code, kinds[i].code))
             return kinds[i].kind;

@@ -18,7 +18,7 @@ struct shim_client;
 
 struct shim_answer {
     const struct problem *problem; /* NULL: it worked */
-    struct shim_result_head head;  /* SHIM_EXECUTE, SHIM_FETCH: what the rest is about */
+    struct shim_result_head head;  /* of SHIM_RESULT: what the rest is about */
     const char *body; /* the JSON of the answer; borrowed. Empty at the end of a stream */
     size_t length;
 };
@@ -39,9 +39,10 @@ struct shim_status {
     enum shim_state state;
     uint64_t execution_count;
     uint32_t queued;
-    json_t *kernel; /* borrowed, NULL: not told */
-    bool is_answer; /* to SHIM_HELLO; the others come unasked and say nothing about the record */
-    json_t *record; /* borrowed, NULL: there is none */
+    uint32_t commands; /* that run */
+    json_t *kernel;    /* borrowed, NULL: not told */
+    bool is_answer;    /* to SHIM_HELLO; the others come unasked and say nothing about the record */
+    json_t *record;    /* borrowed, NULL: there is none */
 };
 
 struct shim_request {
@@ -77,11 +78,11 @@ int shim_client_tell(struct shim_client *client, enum shim_type type, const char
 /* To who asked with SHIM_WANTED: SHIM_SAY, SHIM_SAID. 0 or -errno. */
 int shim_client_reply(struct shim_client *client, enum shim_type type, uint64_t tag,
                       const char *payload, size_t length);
-/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART, SHIM_INPUT, SHIM_FETCH. 0, -ENOSPC when the shim
- * does not keep up. */
+/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART, SHIM_INPUT, SHIM_FETCH, SHIM_COMMAND… 0, -ENOSPC when
+ * the shim does not keep up. */
 int shim_client_call(struct shim_client *client, enum shim_type type,
                      const struct shim_request *request, uint64_t *ret_tag);
 /* So many bytes of this call's stream were passed on: as many more may come. */
 void shim_client_credit(struct shim_client *client, uint64_t tag, size_t bytes);
-/* The callbacks of this call will not be called any more; an execution is cancelled, too. */
+/* The callbacks of this call will not be called any more; an execution or a command is cancelled, too. */
 void shim_client_forget(struct shim_client *client, uint64_t tag);

@@ -6,11 +6,10 @@
 
 #include "base/attributes.h"
 #include "base/memory.h"
-#include "base/quoted.h"
 #include "husk/limits.h"
 #include "shim/bundle.h"
 #include "shim/json_text.h"
-#include "shim/transcript.h"
+#include "shim/texts.h"
 
 /* What was shown: rendered entries of `results`, joined by commas. */
 struct shown {
@@ -21,9 +20,8 @@ struct shown {
 
 struct answer {
     struct recorder recorder;
-    struct transcript streams[TEXT_STREAMS];
-    char *whole_texts[TEXT_STREAMS]; /* paths; NULL: none */
-    struct shown *shown;             /* by number */
+    struct texts texts;
+    struct shown *shown; /* by number */
     size_t shown_count;
     size_t shown_capacity;
     size_t result_bytes; /* of all entries */
@@ -50,7 +48,7 @@ static struct answer *own(struct recorder *recorder)
 static void keep_text(struct recorder *recorder, enum text_stream stream, const char *text,
                       size_t length)
 {
-    transcript_append(&own(recorder)->streams[stream], text, length);
+    texts_append(&own(recorder)->texts, stream, text, length);
 }
 
 static void clear(struct recorder *recorder)
@@ -59,8 +57,7 @@ static void clear(struct recorder *recorder)
     for (size_t i = 0; i < answer->shown_count; i++)
         drop_entries(answer, &answer->shown[i]);
     answer->shown_count = 0;
-    for (size_t i = 0; i < TEXT_STREAMS; i++)
-        transcript_clear(&answer->streams[i]);
+    texts_clear(&answer->texts);
 }
 
 /* The place of this number; NULL: beyond the limit, or no memory. Numbers come one by one. */
@@ -119,16 +116,13 @@ static void keep_exception(struct recorder *recorder, const struct exception *ex
 
 static void keep_whole_text(struct recorder *recorder, enum text_stream stream, const char *path)
 {
-    struct answer *answer = own(recorder);
-    free(answer->whole_texts[stream]);
-    answer->whole_texts[stream] = must_copy(path);
+    texts_set_whole(&own(recorder)->texts, stream, path);
 }
 
 static bool is_cut(const struct recorder *recorder)
 {
     const struct answer *answer = own((struct recorder *)(uintptr_t)recorder);
-    return answer->cut || transcript_is_cut(&answer->streams[STREAM_STDOUT]) ||
-           transcript_is_cut(&answer->streams[STREAM_STDERR]);
+    return answer->cut || texts_are_cut(&answer->texts);
 }
 
 static const struct recorder_type type = {
@@ -146,8 +140,7 @@ struct answer *answer_new(void)
 {
     struct answer *answer = must_alloc(sizeof *answer);
     answer->recorder.type = &type;
-    for (size_t i = 0; i < TEXT_STREAMS; i++)
-        transcript_init(&answer->streams[i], MAX_STREAM_BYTES);
+    texts_init(&answer->texts);
     return answer;
 }
 
@@ -157,8 +150,7 @@ struct answer *answer_free(struct answer *answer)
         return NULL;
     clear(&answer->recorder);
     free(answer->shown);
-    for (size_t i = 0; i < TEXT_STREAMS; i++)
-        free(answer->whole_texts[i]);
+    texts_free(&answer->texts);
     json_decref(answer->traceback);
     free(answer);
     return NULL;
@@ -171,16 +163,6 @@ struct recorder *answer_recorder(struct answer *answer)
 
 /* --- the answer ----------------------------------------------------------------------------- */
 
-static int append_stream(const struct answer *answer, enum text_stream stream, const char *key,
-                         struct buffer *out)
-{
-    _cleanup_buffer_ struct buffer text = {0};
-    int r = transcript_render(&answer->streams[stream], answer->whole_texts[stream], &text);
-    if (r == 0)
-        r = buffer_append_text(out, key);
-    return r == 0 ? quoted_append(out, text.data, text.length) : r;
-}
-
 /* The first members, of which two may be long. */
 static int append_texts(const struct answer *answer, const struct answer_frame *frame,
                         struct buffer *out)
@@ -188,9 +170,7 @@ static int append_texts(const struct answer *answer, const struct answer_frame *
     int r = 0;
     if (frame->execution_id)
         r = buffer_printf(out, "\"execution_id\":\"%s\",", frame->execution_id);
-    if (r == 0)
-        r = append_stream(answer, STREAM_STDOUT, "\"stdout\":", out);
-    return r == 0 ? append_stream(answer, STREAM_STDERR, ",\"stderr\":", out) : r;
+    return r == 0 ? texts_render(&answer->texts, out) : r;
 }
 
 /* The members between them and the results. A new reference, NULL when memory is out. */
@@ -212,18 +192,6 @@ static json_t *back_of(const struct answer_frame *frame)
         r |= json_object_set_new(back, "files_truncated", json_true());
     r |= outputs_describe_end(frame->outputs, frame->verdict, back);
     return r == 0 ? json_incref(back) : NULL;
-}
-
-/* The members of an object without its braces. */
-static int append_members(const json_t *object, struct buffer *out)
-{
-    size_t brace = out->length;
-    int r = json_text_append(object, JSON_COMPACT, out);
-    if (r < 0)
-        return r;
-    out->length -= 2;
-    memmove(out->data + brace, out->data + brace + 1, out->length - brace);
-    return 0;
 }
 
 static int append_results(const struct answer *answer, struct buffer *out)
@@ -255,7 +223,7 @@ int answer_render(const struct answer *answer, const struct answer_frame *frame,
     if (r == 0)
         r = buffer_append_text(out, ",");
     if (r == 0)
-        r = append_members(front, out);
+        r = json_text_append_members(front, out);
     if (r == 0)
         r = buffer_append_text(out, ",\"results\":[");
     if (r == 0)
@@ -263,6 +231,6 @@ int answer_render(const struct answer *answer, const struct answer_frame *frame,
     if (r == 0)
         r = buffer_append_text(out, "],");
     if (r == 0)
-        r = append_members(back, out);
+        r = json_text_append_members(back, out);
     return r == 0 ? buffer_append_text(out, "}") : r;
 }

@@ -49,6 +49,16 @@ static struct event_stream *own(struct recorder *recorder)
                                            offsetof(struct event_stream, recorder));
 }
 
+int stream_format_read(const json_t *name, bool *ret_wanted, enum stream_format *ret_format)
+{
+    const char *format = json_string_value(name);
+    *ret_wanted = format != NULL;
+    if (!format)
+        return 0;
+    *ret_format = strcmp(format, "ndjson") == 0 ? STREAM_NDJSON : STREAM_SSE;
+    return *ret_format == STREAM_NDJSON || strcmp(format, "sse") == 0 ? 0 : -EINVAL;
+}
+
 /* --- bytes ---------------------------------------------------------------------------------- */
 
 static size_t waiting(const struct event_stream *stream)

@@ -26,6 +26,9 @@ enum stream_format {
     STREAM_NDJSON
 };
 
+/* "sse" or "ndjson"; absent (NULL): no stream is wanted. 0 or -EINVAL. */
+int stream_format_read(const json_t *name, bool *ret_wanted, enum stream_format *ret_format);
+
 /* All streams of a shim. */
 struct event_streams;
 struct event_stream;

@@ -162,18 +162,12 @@ struct verdict execution_progress(const struct execution *execution)
                             .duration_ms = running_for(execution)};
 }
 
-void execution_collect_files(struct execution *execution, int home_fd, struct tree_watch *watch,
-                             const struct file_links *links)
+void execution_collect_files(struct execution *execution, struct home_changes *changes)
 {
-    struct changed_files changed = {0};
-    execution->files = json_array();
-    if (!execution->number)
-        return; /* it never ran */
-    execution->files_truncated =
-        changed_files_find(home_fd, watch, &execution->began, &changed) < 0 || changed.incomplete;
-    for (size_t i = 0; i < changed.count; i++)
-        (void)json_array_append_new(execution->files, file_links_entry(links, &changed.files[i]));
-    changed_files_free(&changed);
+    /* One that never ran changed nothing. */
+    execution->files = execution->number ? home_changes_since(changes, &execution->began,
+                                                              &execution->files_truncated)
+                                         : json_array();
 }
 
 /* --- the answer ----------------------------------------------------------------------------- */

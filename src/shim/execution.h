@@ -12,10 +12,9 @@
 #include "husk/shim_protocol.h"
 #include "loop/loop.h"
 #include "shim/answer.h"
-#include "shim/changed_files.h"
 #include "shim/connection.h"
 #include "shim/event_stream.h"
-#include "shim/file_links.h"
+#include "shim/home_changes.h"
 #include "shim/input.h"
 #include "shim/order.h"
 #include "shim/outputs.h"
@@ -52,8 +51,8 @@ struct execution {
     struct timer *deadline;
     uint64_t number; /* of its execute_request; 0: not sent yet */
     uint64_t started_at;
-    struct moment began; /* the same, for the files */
-    uint64_t oom_kills;  /* when it began */
+    struct home_mark began; /* the same, for the files */
+    uint64_t oom_kills;     /* when it began */
     bool replied;
     bool idle;
     bool overdue;        /* its time ran out after the reply */
@@ -90,8 +89,7 @@ struct verdict execution_judge(struct execution *execution, enum ending ending, 
 struct verdict execution_progress(const struct execution *execution);
 
 /* See which files it created or changed: when it is over, and before anything else runs. */
-void execution_collect_files(struct execution *execution, int home_fd, struct tree_watch *watch,
-                             const struct file_links *links);
+void execution_collect_files(struct execution *execution, struct home_changes *changes);
 /* Append struct shim_result_head and the JSON text of the answer. If that does not fit, or memory is out, the output is left
  * out instead. */
 void execution_render(struct execution *execution, const struct verdict *verdict,

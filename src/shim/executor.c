@@ -13,7 +13,6 @@
 #include "shim/execution.h"
 #include "shim/kept_results.h"
 #include "shim/oom.h"
-#include "shim/tree_watch.h"
 
 enum {
     REPLY_GRACE_MILLISECONDS = 2000,
@@ -42,7 +41,6 @@ struct executor {
     struct execution **last;
     size_t queued;
     struct kept_results *kept; /* of detached ones */
-    struct tree_watch *watch;  /* of the sandbox's files */
     struct timer *stop_timer;
     bool signalled;       /* the second means was used */
     bool holding;         /* the kernel's output */
@@ -86,7 +84,7 @@ static void deliver(struct executor *executor, struct execution *execution,
     execution->outputs = outputs_free(execution->outputs);
     execution->answer = answer_free(execution->answer);
     if (*execution->id)
-        kept_results_add(executor->kept, execution->id, &payload);
+        kept_results_add(executor->kept, execution->id, NULL, &payload);
     else
         executor->setup.sink->result(executor->setup.user, execution->ticket, &payload);
 }
@@ -111,8 +109,7 @@ static void finish(struct executor *executor, enum ending ending, const char *de
     timer_disarm(executor->stop_timer);
     if (executor->holding)
         outputs_mark_truncated(execution->outputs); /* there was more, which is lost now */
-    execution_collect_files(execution, executor->setup.home_fd, executor->watch,
-                            executor->setup.links);
+    execution_collect_files(execution, executor->setup.changes);
     if (outputs_execution_count(execution->outputs) >= 0)
         executor->count = outputs_execution_count(execution->outputs);
     set_phase(executor, executor->interrupt ? PHASE_SETTLING : PHASE_NOTHING);
@@ -150,8 +147,7 @@ static void end_waiting(struct executor *executor, struct execution *execution, 
     if (executor->last == &execution->next)
         executor->last = link;
     executor->queued--;
-    execution_collect_files(execution, executor->setup.home_fd, executor->watch,
-                            executor->setup.links);
+    execution_collect_files(execution, executor->setup.changes);
     executor->setup.sink->changed(executor->setup.user);
     conclude(executor, execution, ending, detail);
 }
@@ -168,7 +164,7 @@ static void advance(struct executor *executor)
     executor->signalled = false;
     execution->oom_kills = oom_kills(executor->setup.oom_fd);
     execution->started_at = now_ms();
-    execution->began = moment_now();
+    execution->began = home_changes_mark(executor->setup.changes);
     execution->state_was_lost = executor->state_was_lost;
     executor->state_was_lost = false;
     set_phase(executor, PHASE_RUNNING);
@@ -425,8 +421,6 @@ struct executor *executor_new(const struct executor_setup *setup)
     *executor = (struct executor){.setup = *setup};
     executor->last = &executor->first;
     executor->kept = kept_results_new();
-    executor->watch = tree_watch_new((struct tree_watch_bounds){
-        .least_entries = UNWATCHED_FILES, .most_folders = MAX_WATCHED_FOLDERS});
     executor->phase_timer = timer_add(setup->loop, phase_expired, executor);
     executor->stop_timer = timer_add(setup->loop, stop_expired, executor);
     return executor;
@@ -440,7 +434,6 @@ struct executor *executor_free(struct executor *executor)
     while (executor->first)
         execution_free(pop(executor));
     kept_results_free(executor->kept);
-    tree_watch_free(executor->watch);
     timer_remove(executor->phase_timer);
     timer_remove(executor->stop_timer);
     free(executor);

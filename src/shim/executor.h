@@ -32,7 +32,7 @@
 #include "shim/channels.h"
 #include "shim/connection.h"
 #include "shim/event_stream.h"
-#include "shim/file_links.h"
+#include "shim/home_changes.h"
 #include "shim/kernel.h"
 #include "shim/order.h"
 
@@ -52,8 +52,7 @@ struct executor_setup {
     struct loop *loop;
     struct kernel *kernel;
     struct event_streams *streams;
-    const struct file_links *links;
-    int home_fd;
+    struct home_changes *changes;
     int oom_fd;
     const struct executor_sink *sink;
     void *user;

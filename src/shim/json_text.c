@@ -1,6 +1,7 @@
 #include "shim/json_text.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct sink {
     struct buffer *out;
@@ -26,4 +27,15 @@ int json_text_append(const json_t *json, size_t flags, struct buffer *out)
         return 0;
     out->length = before;
     return sink.failed ? sink.failed : -ENOMEM;
+}
+
+int json_text_append_members(const json_t *object, struct buffer *out)
+{
+    size_t brace = out->length;
+    int r = json_text_append(object, JSON_COMPACT, out);
+    if (r < 0)
+        return r;
+    out->length -= 2;
+    memmove(out->data + brace, out->data + brace + 1, out->length - brace);
+    return 0;
 }

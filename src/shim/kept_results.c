@@ -10,6 +10,7 @@
 
 struct kept_result {
     char id[ID_TEXT_SIZE];
+    json_t *note; /* NULL: none */
     struct buffer payload;
 };
 
@@ -28,6 +29,7 @@ static void forget_oldest(struct kept_results *results)
 {
     results->bytes -= results->kept[0].payload.length;
     buffer_free(&results->kept[0].payload);
+    json_decref(results->kept[0].note);
     results->count--;
     memmove(results->kept, results->kept + 1, results->count * sizeof results->kept[0]);
 }
@@ -42,14 +44,14 @@ struct kept_results *kept_results_free(struct kept_results *results)
     return NULL;
 }
 
-void kept_results_add(struct kept_results *results, const char *execution_id,
+void kept_results_add(struct kept_results *results, const char *execution_id, json_t *note,
                       struct buffer *payload)
 {
     while (results->count == MAX_KEPT_RESULTS ||
            (results->count > 0 && results->bytes + payload->length > MAX_KEPT_BYTES))
         forget_oldest(results);
     struct kept_result *kept = &results->kept[results->count++];
-    *kept = (struct kept_result){.payload = *payload};
+    *kept = (struct kept_result){.note = note, .payload = *payload};
     (void)format_text(kept->id, sizeof kept->id, "%s", execution_id);
     results->bytes += payload->length;
     *payload = (struct buffer){0};
@@ -62,4 +64,14 @@ const struct buffer *kept_results_find(const struct kept_results *results, const
             return &results->kept[i].payload;
     }
     return NULL;
+}
+
+json_t *kept_results_notes(const struct kept_results *results)
+{
+    json_t *notes = json_array();
+    for (size_t i = 0; i < results->count; i++) {
+        if (results->kept[i].note)
+            (void)json_array_append(notes, results->kept[i].note);
+    }
+    return notes;
 }

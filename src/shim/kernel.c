@@ -37,7 +37,6 @@ enum {
 
 struct kernel {
     struct kernel_setup setup;
-    struct init_link *init;
     struct fork_link *forks;
     bool forked;      /* this generation is, or is being, forked; else it is executed */
     bool joined;      /* and it runs */
@@ -93,6 +92,12 @@ static void forget_process(struct kernel *kernel)
     timer_disarm(kernel->exit_timer);
 }
 
+static int kill_everything(struct kernel *kernel)
+{
+    kernel->setup.events->swept(kernel->setup.user);
+    return init_link_kill_all(kernel->setup.init);
+}
+
 static void give_up(struct kernel *kernel, const char *reason)
 {
     last_words_close(&kernel->last_words);
@@ -102,20 +107,21 @@ static void give_up(struct kernel *kernel, const char *reason)
     timer_disarm(kernel->deadline_timer);
     channels_close(kernel->channels);
     kernel_files_remove(kernel->generation);
-    (void)init_link_kill_all(kernel->init);
+    (void)kill_everything(kernel);
     log_event(LOG_ERROR, "no kernel can be had", "reason", kernel->detail, NULL);
     set_state(kernel, KERNEL_DEAD);
     kernel->setup.events->given_up(kernel->setup.user, kernel->detail);
 }
 
-/* Everything in the container ends; the next generation starts when the kernel's process is gone.
- */
+/* Everything in the container but commands ends; the next generation starts when the kernel's process is gone. */
 static void clear_container(struct kernel *kernel)
 {
     timer_disarm(kernel->handshake_timer);
     timer_disarm(kernel->deadline_timer);
     channels_close(kernel->channels);
-    if (init_link_kill_all(kernel->init) < 0)
+    int r = kernel->failed_starts > 0 ? kill_everything(kernel)
+                                      : init_link_kill_others(kernel->setup.init);
+    if (r < 0)
         return give_up(kernel, "The container's init does not answer.");
     if (kernel->running)
         timer_arm(kernel->deadline_timer, STOP_MILLISECONDS);
@@ -203,13 +209,18 @@ static void watch_process(struct kernel *kernel, int fd)
         kernel->pidfd = TAKE_DESCRIPTOR(pidfd);
 }
 
-static void init_started(void *user, uint64_t tag, int fd)
+static struct init_name name_of(const struct kernel *kernel)
+{
+    return (struct init_name){INIT_KERNEL, kernel->generation};
+}
+
+static void init_started(void *user, uint64_t tag, int pid _unused_, int fd)
 {
     struct kernel *kernel = user;
     watch_process(kernel, tag == kernel->generation && !kernel->forked ? fd : (close_fd(fd), -1));
 }
 
-static void init_failed(void *user, uint64_t tag, int code)
+static void init_failed(void *user, uint64_t tag, enum init_step step _unused_, int code)
 {
     struct kernel *kernel = user;
     if (tag != kernel->generation || !kernel->running || kernel->forked)
@@ -249,7 +260,7 @@ static int execute(struct kernel *kernel, const char *file, int output, struct f
         .environment_bytes = kernel->environment.length,
         .stdio = {kernel->setup.null_fd, output, output},
     };
-    return init_link_start(kernel->init, kernel->generation, &command, why);
+    return init_link_start(kernel->setup.init, name_of(kernel), &command, why);
 }
 
 static int ask_for_fork(struct kernel *kernel, const char *file, int output)
@@ -295,7 +306,7 @@ static void fork_joined(void *user, int pid)
     struct kernel *kernel = user;
     kernel->joined = true;
     timer_disarm(kernel->fork_timer);
-    (void)init_link_adopt(kernel->init, kernel->generation, pid);
+    (void)init_link_adopt(kernel->setup.init, name_of(kernel), pid);
 }
 
 /* Nothing of it has run: the same files can be used by one that is executed. */
@@ -449,11 +460,7 @@ struct kernel *kernel_new(const struct kernel_setup *setup, struct failure *why)
     kernel->retry_timer = timer_add(setup->loop, retry_expired, kernel);
     kernel->fork_timer = timer_add(setup->loop, fork_expired, kernel);
     kernel->forks = fork_link_new(setup->loop, setup->fork_socket, &fork_events, kernel);
-    kernel->init = init_link_new(setup->loop, setup->init_socket, &init_events, kernel);
-    if (!kernel->init) {
-        (void)fail(why, errno, "watch the socket of init");
-        return kernel_free(kernel);
-    }
+    init_link_listen(setup->init, INIT_KERNEL, &init_events, kernel);
     kernel->channels = channels_new(setup->loop, &channels_events, kernel, why);
     return kernel->channels ? kernel : kernel_free(kernel);
 }
@@ -465,7 +472,6 @@ struct kernel *kernel_free(struct kernel *kernel)
     forget_process(kernel);
     last_words_free(&kernel->last_words);
     channels_free(kernel->channels);
-    init_link_free(kernel->init);
     fork_link_free(kernel->forks);
     timer_remove(kernel->handshake_timer);
     timer_remove(kernel->deadline_timer);
@@ -501,7 +507,7 @@ void kernel_replace(struct kernel *kernel)
 
 void kernel_signal(struct kernel *kernel, int signal)
 {
-    (void)init_link_signal(kernel->init, kernel->generation, signal);
+    (void)init_link_signal(kernel->setup.init, name_of(kernel), signal);
 }
 
 int kernel_send(struct kernel *kernel, enum channel channel, const struct message_body *body,
@@ -552,4 +558,9 @@ const char *kernel_detail(const struct kernel *kernel)
 json_t *kernel_info(const struct kernel *kernel)
 {
     return kernel->info;
+}
+
+const struct buffer *kernel_environment(const struct kernel *kernel)
+{
+    return &kernel->environment;
 }

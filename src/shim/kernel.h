@@ -8,9 +8,9 @@
  *                       └─▶ DEAD: the first start failed, or several in a row
  *
  * STARTING ends when the kernel has answered kernel_info_request and something has come on iopub:
- * requests may get lost before. STOPPING kills every process of the container and waits for the end
- * of the kernel's, so two kernels never share a container. A kernel that ends by itself is replaced
- * by itself. Loop thread. */
+ * requests may get lost before. STOPPING kills every process of the container but commands (commands.h) and waits for the end
+ * of the kernel's, so two kernels never share a container; after a start that failed commands are killed too, as they may
+ * be what is in the way. A kernel that ends by itself is replaced by itself. Loop thread. */
 #pragma once
 
 #include <jansson.h>
@@ -19,6 +19,9 @@
 #include "base/failure.h"
 #include "loop/loop.h"
 #include "shim/channels.h"
+
+struct buffer;
+struct init_link;
 
 enum kernel_state {
     KERNEL_NEW,
@@ -43,13 +46,14 @@ struct kernel_events {
     void (*message)(void *user, enum channel channel, const struct message *message,
                     uint64_t number);
     void (*damaged)(void *user); /* a message is lost */
+    void (*swept)(void *user);   /* everything in the container is being killed */
     void (*container_gone)(void *user);
 };
 
 /* Borrowed for the kernel's life. */
 struct kernel_setup {
     struct loop *loop;
-    int init_socket;
+    struct init_link *init;
     int fork_socket; /* to ask for forked kernels; if that fails they are executed by init */
     int null_fd;     /* /dev/null: there is none below the shim's root */
     const struct kernel_events *events;
@@ -84,3 +88,5 @@ enum kernel_state kernel_state(const struct kernel *kernel);
 unsigned kernel_generation(const struct kernel *kernel); /* 0: none was started yet */
 const char *kernel_detail(const struct kernel *kernel);  /* why it is DEAD, else "" */
 json_t *kernel_info(const struct kernel *kernel);        /* borrowed; NULL until one was ready */
+/* What every process of the sandbox gets besides the image's: "KEY=value" texts, each with its NUL. Borrowed. */
+const struct buffer *kernel_environment(const struct kernel *kernel);

@@ -1,4 +1,4 @@
-/* The environment of a kernel, beyond the image's. */
+/* The environment of a kernel, or of a command, beyond the image's. */
 #pragma once
 
 #include <jansson.h>
@@ -10,3 +10,5 @@
  * the cores of the machine; then `environment`, an object of strings (NULL ok). 0 or -EINVAL. */
 int kernel_environment_set(struct buffer *out, const json_t *environment, unsigned threads,
                            struct failure *why);
+/* Append the entries of `environment` (NULL ok), bounded in number and size. 0 or -EINVAL. */
+int environment_append(struct buffer *out, const json_t *environment, struct failure *why);

@@ -28,16 +28,6 @@ static int read_input(const json_t *body, struct order *order)
     return json_is_array(input) ? 0 : -EINVAL;
 }
 
-static int read_format(const json_t *body, struct order *order)
-{
-    const char *format = json_string_value(json_object_get(body, "stream"));
-    order->streams = format != NULL;
-    if (!format)
-        return 0;
-    order->format = strcmp(format, "ndjson") == 0 ? STREAM_NDJSON : STREAM_SSE;
-    return order->format == STREAM_NDJSON || strcmp(format, "sse") == 0 ? 0 : -EINVAL;
-}
-
 static int read_detach(const json_t *body, struct order *order)
 {
     struct id id;
@@ -58,7 +48,8 @@ int order_read(struct ticket ticket, const json_t *body, struct order *ret)
         timeout <= 0 || timeout > (json_int_t)MAX_TIMEOUT_SECONDS * 1000)
         return -EINVAL;
     if ((order.env && !json_is_object(order.env)) || read_input(body, &order) < 0 ||
-        read_format(body, &order) < 0 || read_detach(body, &order) < 0)
+        stream_format_read(json_object_get(body, "stream"), &order.streams, &order.format) < 0 ||
+        read_detach(body, &order) < 0)
         return -EINVAL;
     order.timeout_ms = (uint64_t)timeout;
     *ret = order;

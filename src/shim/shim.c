@@ -11,9 +11,12 @@
 #include "base/memory.h"
 #include "husk/limits.h"
 #include "husk/shim_protocol.h"
+#include "shim/commands.h"
 #include "shim/connection.h"
 #include "shim/event_stream.h"
 #include "shim/executor.h"
+#include "shim/home_changes.h"
+#include "shim/init_link.h"
 #include "shim/kernel.h"
 
 /* What SHIM_STATUS says, apart from texts. */
@@ -21,14 +24,18 @@ struct status {
     const char *state;
     int64_t execution_count;
     size_t queued;
+    size_t commands;
 };
 
 struct shim {
     struct loop *loop;
     struct connection *connection;
+    struct init_link *init;
     struct kernel *kernel;
     struct executor *executor;
+    struct commands *commands;
     struct event_streams *streams;
+    struct home_changes *changes;
     struct id sandbox;
     struct file_links links;
     json_t *record;                               /* huskd's note; NULL: none */
@@ -79,16 +86,18 @@ static struct status current_status(const struct shim *shim)
     };
     return (struct status){.state = states[kernel_state(shim->kernel)],
                            .execution_count = executor_count(shim->executor),
-                           .queued = executor_queued(shim->executor)};
+                           .queued = executor_queued(shim->executor),
+                           .commands = commands_running(shim->commands)};
 }
 
 static void tell_status(struct shim *shim, bool with_record)
 {
     shim->told = current_status(shim);
     json_t *info = kernel_info(shim->kernel);
-    json_t *status = json_pack("{s:s, s:I, s:I, s:O?}", "state", shim->told.state,
-                               "execution_count", (json_int_t)shim->told.execution_count, "queued",
-                               (json_int_t)shim->told.queued, "kernel", info);
+    json_t *status =
+        json_pack("{s:s, s:I, s:I, s:I, s:O?}", "state", shim->told.state, "execution_count",
+                  (json_int_t)shim->told.execution_count, "queued", (json_int_t)shim->told.queued,
+                  "commands", (json_int_t)shim->told.commands, "kernel", info);
     if (!info)
         (void)json_object_set_new(status, "kernel", json_null());
     if (with_record)
@@ -100,7 +109,7 @@ static void tell_changes(struct shim *shim)
 {
     struct status now = current_status(shim);
     if (now.state != shim->told.state || now.execution_count != shim->told.execution_count ||
-        now.queued != shim->told.queued)
+        now.queued != shim->told.queued || now.commands != shim->told.commands)
         tell_status(shim, false);
 }
 
@@ -109,7 +118,7 @@ static void tell_dead(struct shim *shim)
     tell(shim, SHIM_DEAD, json_pack("{s:s}", "detail", kernel_detail(shim->kernel)));
 }
 
-/* --- from the executor ---------------------------------------------------------------------- */
+/* --- from the executor and the commands ------------------------------------------------------ */
 
 static void on_result(void *user, struct ticket ticket, const struct buffer *payload)
 {
@@ -131,9 +140,16 @@ static void on_stream_changed(void *user)
 {
     struct shim *shim = user;
     executor_stream_changed(shim->executor);
+    commands_stream_changed(shim->commands);
+}
+
+static void on_killed(void *user, struct ticket ticket, int status)
+{
+    answer_done(user, ticket, status, status ? "Too many requests to end it are waiting." : "");
 }
 
 static const struct executor_sink executor_sink = {on_result, on_interrupted, on_changed};
+static const struct commands_sink commands_sink = {on_result, on_killed, on_changed};
 
 /* --- from the kernel ------------------------------------------------------------------------ */
 
@@ -147,9 +163,7 @@ static void finish_restarts(struct shim *shim, int status, const char *detail)
 static void on_kernel_changed(void *user)
 {
     struct shim *shim = user;
-    /* The first change comes before the executor is there. */
-    if (shim->executor)
-        tell_changes(shim);
+    tell_changes(shim);
 }
 
 static void on_kernel_ready(void *user)
@@ -186,6 +200,12 @@ static void on_kernel_damaged(void *user)
     executor_damaged(shim->executor);
 }
 
+static void on_swept(void *user)
+{
+    struct shim *shim = user;
+    commands_swept(shim->commands);
+}
+
 static void on_container_gone(void *user)
 {
     struct shim *shim = user;
@@ -200,6 +220,7 @@ static const struct kernel_events kernel_events = {
     .given_up = on_kernel_given_up,
     .message = on_kernel_message,
     .damaged = on_kernel_damaged,
+    .swept = on_swept,
     .container_gone = on_container_gone,
 };
 
@@ -208,6 +229,7 @@ static const struct kernel_events kernel_events = {
 static void on_hello(struct shim *shim, struct ticket ticket _unused_, const json_t *body _unused_)
 {
     event_streams_discard_old(shim->streams);
+    commands_cancel_old(shim->commands, shim->connection);
     tell_status(shim, true);
     if (kernel_state(shim->kernel) == KERNEL_DEAD)
         tell_dead(shim);
@@ -262,6 +284,7 @@ static void on_cancel(struct shim *shim, struct ticket ticket, const json_t *bod
 {
     event_streams_discard(shim->streams, ticket);
     executor_cancel(shim->executor, ticket);
+    commands_cancel(shim->commands, ticket);
 }
 
 static void on_input(struct shim *shim, struct ticket ticket, const json_t *body)
@@ -288,6 +311,59 @@ static void on_fetch(struct shim *shim, struct ticket ticket, const json_t *body
             "This sandbox has no detached execution of this id, or its result was "
             "forgotten because many others came after it.");
     connection_answer(shim->connection, ticket, SHIM_RESULT, payload.data, payload.length);
+}
+
+static void on_command(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    struct command_order order;
+    if (command_order_read(ticket, body, &order) < 0)
+        return answer_rejected(shim, ticket, "invalid",
+                               "The command or its options are not usable.");
+    int r = commands_submit(shim->commands, &order);
+    if (r == -ENOSPC)
+        answer_rejected(shim, ticket, "too_many_commands",
+                        "As many commands as may run at once run in this sandbox. Wait for one to "
+                        "end, or end one with DELETE.");
+    else if (r < 0)
+        answer_rejected(shim, ticket, "invalid", "The environment of the command is not usable.");
+}
+
+static const char *command_reference(const json_t *body)
+{
+    const char *reference = json_string_value(json_object_get(body, "command"));
+    return reference ? reference : "";
+}
+
+static void reject_unknown_command(struct shim *shim, struct ticket ticket)
+{
+    answer_rejected(shim, ticket, "command_not_found",
+                    "This sandbox has no command of this id or pid, or its result was forgotten "
+                    "because many others came after it.");
+}
+
+static void on_command_list(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
+{
+    _cleanup_buffer_ struct buffer payload = {0};
+    if (commands_list(shim->commands, &payload) == 0)
+        connection_answer(shim->connection, ticket, SHIM_RESULT, payload.data, payload.length);
+    else
+        answer_rejected(shim, ticket, "out_of_memory",
+                        "The shim of this sandbox is out of memory.");
+}
+
+static void on_command_fetch(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    _cleanup_buffer_ struct buffer payload =
+        BUFFER_LIMITED(sizeof(struct shim_result_head) + MAX_ANSWER_BYTES);
+    if (commands_fetch(shim->commands, command_reference(body), &payload) < 0)
+        return reject_unknown_command(shim, ticket);
+    connection_answer(shim->connection, ticket, SHIM_RESULT, payload.data, payload.length);
+}
+
+static void on_command_kill(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    if (commands_kill(shim->commands, command_reference(body), ticket) < 0)
+        reject_unknown_command(shim, ticket);
 }
 
 static void on_interrupt(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
@@ -323,11 +399,19 @@ static void on_frame(void *user, uint16_t type, struct ticket ticket, const char
         void (*handle)(struct shim *shim, struct ticket ticket, const json_t *body);
         bool has_body;
     } handlers[] = {
-        [SHIM_HELLO] = {on_hello, false},     [SHIM_START] = {on_start, true},
-        [SHIM_RECORD] = {on_record, true},    [SHIM_EXECUTE] = {on_execute, true},
-        [SHIM_CANCEL] = {on_cancel, false},   [SHIM_INTERRUPT] = {on_interrupt, false},
-        [SHIM_RESTART] = {on_restart, false}, [SHIM_INPUT] = {on_input, true},
+        [SHIM_HELLO] = {on_hello, false},
+        [SHIM_START] = {on_start, true},
+        [SHIM_RECORD] = {on_record, true},
+        [SHIM_EXECUTE] = {on_execute, true},
+        [SHIM_CANCEL] = {on_cancel, false},
+        [SHIM_INTERRUPT] = {on_interrupt, false},
+        [SHIM_RESTART] = {on_restart, false},
+        [SHIM_INPUT] = {on_input, true},
         [SHIM_FETCH] = {on_fetch, true},
+        [SHIM_COMMAND] = {on_command, true},
+        [SHIM_COMMAND_LIST] = {on_command_list, false},
+        [SHIM_COMMAND_FETCH] = {on_command_fetch, true},
+        [SHIM_COMMAND_KILL] = {on_command_kill, true},
     };
     struct shim *shim = user;
     json_auto_t *body = NULL;
@@ -355,14 +439,42 @@ static void before_wait(void *user)
     connection_flush(shim->connection);
 }
 
-struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
+static void add_executor(struct shim *shim, const struct shim_setup *setup)
 {
-    struct shim *shim = must_alloc(sizeof *shim);
-    shim->loop = setup->loop;
-    shim->sandbox = setup->sandbox;
+    struct executor_setup executor_setup = {
+        .loop = setup->loop,
+        .kernel = shim->kernel,
+        .streams = shim->streams,
+        .changes = shim->changes,
+        .oom_fd = setup->oom_fd,
+        .sink = &executor_sink,
+        .user = shim,
+    };
+    shim->executor = executor_new(&executor_setup);
+}
+
+static void add_commands(struct shim *shim, const struct shim_setup *setup)
+{
+    struct command_setup command_setup = {
+        .loop = setup->loop,
+        .init = shim->init,
+        .environment = kernel_environment(shim->kernel),
+        .changes = shim->changes,
+        .home_fd = setup->home_fd,
+        .oom_fd = setup->oom_fd,
+        .null_fd = setup->null_fd,
+    };
+    shim->commands = commands_new(&command_setup, shim->streams, &commands_sink, shim);
+}
+
+static int add_links(struct shim *shim, const struct shim_setup *setup, struct failure *why)
+{
+    shim->init = init_link_new(setup->loop, setup->init_fd);
+    if (!shim->init)
+        return fail(why, errno, "watch the socket of init");
     struct kernel_setup kernel_setup = {
         .loop = setup->loop,
-        .init_socket = setup->init_fd,
+        .init = shim->init,
         .fork_socket = setup->fork_fd,
         .null_fd = setup->null_fd,
         .events = &kernel_events,
@@ -370,24 +482,22 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
     };
     shim->kernel = kernel_new(&kernel_setup, why);
     if (!shim->kernel)
-        return shim_free(shim);
+        return -why->code;
     shim->connection = connection_new(setup->loop, setup->listen_fd, on_frame, shim);
-    if (!shim->connection) {
-        (void)fail(why, errno, "watch the socket for huskd");
+    return shim->connection ? 0 : fail(why, errno, "watch the socket for huskd");
+}
+
+struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
+{
+    struct shim *shim = must_alloc(sizeof *shim);
+    shim->loop = setup->loop;
+    shim->sandbox = setup->sandbox;
+    if (add_links(shim, setup, why) < 0)
         return shim_free(shim);
-    }
     shim->streams = event_streams_new(setup->loop, shim->connection, on_stream_changed, shim);
-    struct executor_setup executor_setup = {
-        .loop = setup->loop,
-        .kernel = shim->kernel,
-        .streams = shim->streams,
-        .links = &shim->links,
-        .home_fd = setup->home_fd,
-        .oom_fd = setup->oom_fd,
-        .sink = &executor_sink,
-        .user = shim,
-    };
-    shim->executor = executor_new(&executor_setup);
+    shim->changes = home_changes_new(setup->home_fd, &shim->links);
+    add_executor(shim, setup);
+    add_commands(shim, setup);
     shim->told = current_status(shim);
     loop_before_wait(setup->loop, before_wait, shim);
     return shim;
@@ -398,8 +508,11 @@ struct shim *shim_free(struct shim *shim)
     if (!shim)
         return NULL;
     executor_free(shim->executor);
+    commands_free(shim->commands);
     event_streams_free(shim->streams);
+    home_changes_free(shim->changes);
     kernel_free(shim->kernel);
+    init_link_free(shim->init);
     connection_free(shim->connection);
     json_decref(shim->record);
     free(shim);

@@ -82,6 +82,15 @@ void transcript_append(struct transcript *transcript, const char *text, size_t l
         append_tail(transcript, text, length);
 }
 
+size_t transcript_room(const struct transcript *transcript)
+{
+    size_t tail = tail_room(transcript) - transcript->tail_length;
+    /* The head may stay some bytes short, where a character does not fit. */
+    return tail > 0 && !transcript->head_full
+               ? tail + head_room(transcript) - transcript->head.length - 3
+               : tail;
+}
+
 bool transcript_is_cut(const struct transcript *transcript)
 {
     return transcript->missing > 0;

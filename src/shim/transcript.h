@@ -24,6 +24,8 @@ void transcript_free(struct transcript *transcript);
 /* When memory is out the text counts as missing. */
 void transcript_append(struct transcript *transcript, const char *text, size_t length);
 void transcript_clear(struct transcript *transcript);
+/* How many bytes more can be appended at least, without any being left out. */
+size_t transcript_room(const struct transcript *transcript);
 bool transcript_is_cut(const struct transcript *transcript);
 /* Append the text to `out`: 0, -ENOSPC or -ENOMEM. `whole`: path of a file that has all of it, for the note about what is
  * missing; at most MAX_TEXT_PATH_LENGTH bytes; NULL: there is none. */

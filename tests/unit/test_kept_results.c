@@ -31,7 +31,7 @@ static void add(void **state, size_t number, size_t length)
     memset(data, '.', length);
     memcpy(data, &number, sizeof number);
     buffer_grow(&payload, length);
-    kept_results_add(*state, id_of(number), &payload);
+    kept_results_add(*state, id_of(number), NULL, &payload);
     assert_null(payload.data);
     assert_int_equal(payload.length, 0);
 }
