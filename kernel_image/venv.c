@@ -364,7 +364,6 @@ static int install(int count, char **wheels)
 {
     if (count < 1 || count > MAX_WHEELS)
         return -1;
-    remove_tree(WORK_FOLDER);
     if (mkdir(WORK_FOLDER, 0755) < 0)
         return complain("make", WORK_FOLDER);
     int r = stage(count, wheels);
@@ -383,13 +382,14 @@ int main(int argc, char **argv)
         return 2;
     }
     (void)umask(022);
-    journal_undo();
     int r = 0;
-    if (!strcmp(argv[1], "list"))
+    if (!strcmp(argv[1], "list")) {
         r = list();
-    else if (!strcmp(argv[1], "install"))
-        r = install(argc - 2, argv + 2);
-    else
+    } else { /* the shim sees to it that no other is at work */
+        journal_undo();
         remove_tree(WORK_FOLDER);
+        if (!strcmp(argv[1], "install"))
+            r = install(argc - 2, argv + 2);
+    }
     return r < 0 || fflush(stdout) < 0;
 }

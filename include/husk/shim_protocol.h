@@ -20,6 +20,7 @@ enum shim_type {
     SHIM_RECORD, /* {…}: replaces huskd's note about this sandbox, which the shim keeps and gives
                      back in SHIM_STATUS */
     SHIM_EXECUTE, /* tag; {"code": "…", "timeout_ms": n} and, if wanted: "env": {…}, "colors": true,
+                     "auto_install": true,
                      "stdin": ["line", …] | "ask", "stream": "sse" | "ndjson", "detach":
                      "<execution id>". ← SHIM_RESULT or SHIM_REJECTED; with stream, SHIM_STREAM before
                      that; with detach, SHIM_DONE at once, the result is kept for SHIM_FETCH */

@@ -25,6 +25,8 @@
 #define MEMORY_LIMIT FETCHER_MEMORY_BYTES
 #endif
 
+#define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
 /* Flags can only be added: a remount would have to repeat those that the host has locked. */
 static int restrict_mount(const char *path, uint64_t flags, struct failure *why)
 {
@@ -66,7 +68,7 @@ static int copy_over(const char *path, const char *root, struct failure *why)
     _cleanup_close_ int fd = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0 || write_all(fd, text, (size_t)length) < 0)
         return fail(why, errno, "write %s", copy);
-    return bind_at(copy, root, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, why);
+    return bind_at(copy, root, path, READ_ONLY, why);
 }
 
 static int make_devices(const char *root, struct failure *why)
@@ -84,6 +86,32 @@ static int make_devices(const char *root, struct failure *why)
     return r;
 }
 
+/* The top folder of the image is closed to everybody but P's root, so the parts of it are put together below another. */
+static int bind_image(const char *image, const char *root, struct failure *why)
+{
+    static const char *const parts[] = {"/usr", "/opt", "/etc"};
+    static const char *const links[] = {"bin", "lib", "lib64", "sbin"};
+    static const char *const folders[] = {"/tmp", "/proc", "/dev", "/mnt"};
+    char path[PATH_MAX], target[PATH_MAX];
+    int r = mount_at("tmpfs", root, "", "mode=755,size=16k,nr_inodes=32", why);
+    for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(parts); i++) {
+        (void)snprintf(path, sizeof path, "%s%s", root, parts[i]);
+        (void)snprintf(target, sizeof target, "%s%s", image, parts[i]);
+        r = mkdir(path, 0755) < 0 ? fail(why, errno, "make %s", path)
+                                  : bind_at(target, root, parts[i], READ_ONLY, why);
+    }
+    for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(links); i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", root, links[i]);
+        (void)snprintf(target, sizeof target, "usr/%s", links[i]);
+        r = symlink(target, path) < 0 ? fail(why, errno, "link %s", path) : 0;
+    }
+    for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(folders); i++) {
+        (void)snprintf(path, sizeof path, "%s%s", root, folders[i]);
+        r = mkdir(path, 0755) < 0 ? fail(why, errno, "make %s", path) : 0;
+    }
+    return r;
+}
+
 static int build(const char *image, const char *cache, const char *root, struct failure *why)
 {
     char options[96];
@@ -91,7 +119,7 @@ static int build(const char *image, const char *cache, const char *root, struct 
                    (unsigned)FETCHER_TMP_BYTES, FETCHER_ID, FETCHER_ID);
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return fail(why, errno, "make mounts private");
-    int r = bind_at(image, root, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, why);
+    int r = bind_image(image, root, why);
     if (r == 0)
         r = mount_at("tmpfs", root, "/tmp", options, why);
     if (r == 0)
@@ -105,7 +133,7 @@ static int build(const char *image, const char *cache, const char *root, struct 
         r = copy_over("/etc/resolv.conf", root, why);
     if (r == 0)
         r = copy_over("/etc/hosts", root, why);
-    return r;
+    return r < 0 ? r : restrict_mount(root, MOUNT_ATTR_RDONLY, why);
 }
 
 static int pivot(const char *root, struct failure *why)

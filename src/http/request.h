@@ -16,6 +16,7 @@
 #include "base/id.h"
 #include "husk/limits.h"
 
+struct install;
 struct peer;
 struct problem;
 struct route;
@@ -73,7 +74,8 @@ struct request {
     void (*cancel)(struct request *request);
     struct sandbox *sandbox;
     uint64_t tag;
-    struct stream *stream; /* the answer is sent while it comes into being; NULL: it is not */
+    struct install *install; /* NULL: none is waited for */
+    struct stream *stream;   /* the answer is sent while it comes into being; NULL: it is not */
     struct timer *timer;
     json_t *collected;
     char sandbox_text[ID_TEXT_SIZE]; /* for the log; "": none */

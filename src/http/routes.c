@@ -25,6 +25,9 @@ const struct route routes[] = {
     {"GET", "/sandbox/{id}/commands", route_commands, SMALL, false},
     {"GET", "/sandbox/{id}/commands/{command}", route_command_result, SMALL, false},
     {"DELETE", "/sandbox/{id}/commands/{command}", route_command_kill, SMALL, false},
+    {"POST", "/sandbox/{id}/install", route_install, SMALL, false},
+    {"GET", "/sandbox/{id}/packages", route_packages, SMALL, false},
+    {"GET", "/sandbox/{id}/packages/{name}", route_package, SMALL, false},
     {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, false, true},
     {"GET", "/health", route_health, SMALL, true},
 };

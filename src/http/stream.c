@@ -14,6 +14,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "husk/limits.h"
+#include "huskd/packages.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 
@@ -155,6 +156,14 @@ void stream_add(struct stream *stream, const char *data, size_t length)
         wake(stream);
 }
 
+void stream_add_event(struct stream *stream, const char *name, const char *json)
+{
+    _cleanup_free_ char *text = stream->kind == STREAM_EVENTS
+                                    ? must_format("event: %s\ndata: %s\n\n", name, json)
+                                    : must_format("%s\n", json);
+    stream_add(stream, text, strlen(text));
+}
+
 /* The shim cannot say how it ended, so huskd does. In the middle of an event nothing can be added: then the connection just
  * ends, without the mark that an answer is complete. */
 static void add_end(struct stream *stream, const struct problem *problem)
@@ -195,7 +204,9 @@ void stream_end(struct stream *stream, const struct problem *problem)
 
 static void stop_call(struct stream *stream)
 {
-    if (stream->open)
+    if (stream->open && stream->request->install)
+        install_cancel(TAKE_POINTER(stream->request->install));
+    else if (stream->open)
         sandbox_forget_call(stream->request->sandbox, stream->request->tag);
     stream->open = false;
 }

@@ -253,17 +253,15 @@ void package_source_redact(const struct package_source *source, char *text)
 int package_cache_make(const struct config *config, struct failure *why)
 {
     _cleanup_free_ char *path = must_copy(config->package_cache);
-    for (char *slash = path + 1; slash; slash = strchr(slash + 1, '/')) {
-        char *end = strchr(slash, '/');
-        if (end)
-            *end = '\0';
-        bool made = mkdir(path, 0755) == 0;
-        if (!made && errno != EEXIST)
+    for (char *at = path + 1;; at++) {
+        at += strcspn(at, "/");
+        bool last = !*at;
+        *at = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
             return fail(why, errno, "make the package cache, %s", path);
-        if (!end)
+        if (last)
             break;
-        *end = '/';
-        slash = end;
+        *at = '/';
     }
     struct stat status;
     if (stat(path, &status) < 0)
