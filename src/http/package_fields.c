@@ -77,11 +77,11 @@ static bool read_what(struct package_fields *fields, struct problem *problem)
     return true;
 }
 
-bool package_fields_read(const char *text, size_t length, struct package_fields *ret,
-                         struct problem *problem)
+bool package_fields_read(json_t *body, struct package_fields *ret, struct problem *problem)
 {
-    *ret = (struct package_fields){.requirements = json_array(), .wait = true};
-    return json_body_parse(text, length, &ret->body, problem) && read_what(ret, problem) &&
+    *ret = (struct package_fields){
+        .body = json_incref(body), .requirements = json_array(), .wait = true};
+    return read_what(ret, problem) &&
            json_body_flag(ret->body, "upgrade", &ret->upgrade, problem) &&
            json_body_flag(ret->body, "pre", &ret->pre, problem) &&
            json_body_flag(ret->body, "wait", &ret->wait, problem);

@@ -14,9 +14,8 @@ struct package_fields {
     bool upgrade, pre, wait;
 };
 
-/* False with *problem filled in. Either way package_fields_free(). */
-bool package_fields_read(const char *text, size_t length, struct package_fields *ret,
-                         struct problem *problem);
+/* `body`: an object; a reference is taken. False with *problem filled in. Either way package_fields_free(). */
+bool package_fields_read(json_t *body, struct package_fields *ret, struct problem *problem);
 void package_fields_free(struct package_fields *fields);
 /* A list of requirements, such as "packages" of create: its strings are added to `list`, checked. NULL and null are fine. */
 bool package_list_read(const json_t *given, json_t *list, struct problem *problem);

@@ -7,6 +7,7 @@
 
 #include "base/attributes.h"
 #include "base/fdio.h"
+#include "http/json_body.h"
 #include "http/package_fields.h"
 #include "http/request.h"
 #include "http/response.h"
@@ -81,10 +82,8 @@ static void cancel_install(struct request *request)
         install_cancel(TAKE_POINTER(request->install));
     if (request->stream)
         stream_free(TAKE_POINTER(request->stream));
-    json_decref(TAKE_POINTER(request->collected));
 }
 
-/* request->collected: how, from here on. */
 static void begin(struct request *request, json_t *requirements,
                   const struct package_fields *fields)
 {
@@ -130,8 +129,8 @@ static void file_opened(int fd, void *user)
     struct problem problem;
     struct package_fields fields;
     request->tag = 0;
-    bool good = package_fields_read(request->body.data, request->body.length, &fields, &problem);
-    husk_assert(good); /* it was read before */
+    bool good = package_fields_read(request->collected, &fields, &problem);
+    husk_assert(good); /* as before the keeper was asked */
     ssize_t length = own < 0 ? -1 : read_at(own, text, sizeof text, 0);
     if (length < 0) {
         answer_no_file(request, fields.file);
@@ -154,11 +153,15 @@ void route_install(struct request *request)
 {
     struct problem problem;
     struct package_fields fields;
+    json_auto_t *body = NULL;
     if (!request_find_sandbox(request))
         return;
-    if (!package_fields_read(request->body.data, request->body.length, &fields, &problem)) {
+    if (!json_body_parse(request->body.data, request->body.length, &body, &problem))
+        return answer_problem(request, &problem);
+    if (!package_fields_read(body, &fields, &problem)) {
         answer_problem(request, &problem);
     } else if (fields.file) {
+        request->collected = json_incref(body);
         request->tag = keeper_client_open(request->service->keeper, request->sandbox->id,
                                           fields.file, file_opened, request);
         request_wait(request, cancel_install);

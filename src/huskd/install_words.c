@@ -173,7 +173,8 @@ char *install_words_for_failure(const char *words)
             "ERROR: Could not find a version that satisfies the requirement %s (from "
             "versions: none)\nERROR: No matching distribution found for %s",
             name, name);
-    if (word_after(words, "there is no version of ", name, sizeof name))
+    if (word_after(words, "there is no version of ", name, sizeof name) ||
+        word_after(words, "available and you require ", name, sizeof name))
         return must_format("ERROR: Could not find a version that satisfies the requirement %s\n"
                            "ERROR: No matching distribution found for %s",
                            name, name);

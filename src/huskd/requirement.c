@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/attributes.h"
 #include "base/memory.h"
@@ -153,16 +154,31 @@ static bool read_marker(struct text *text)
 
 /* --- what is wrong ---------------------------------------------------------------------------- */
 
+/* A resolver takes names that end so for files. */
+static bool names_archive(const char *text, size_t length)
+{
+    static const char *const ends[] = {".whl",    ".zip",     ".tar.gz", ".tgz", ".tar", ".tar.bz2",
+                                       ".tar.xz", ".tar.zst", ".tbz",    ".egg", ".txt", ".toml"};
+    size_t name = 0;
+    while (name < length && is_name_character(text[name]))
+        name++;
+    for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
+        size_t end = strlen(ends[i]);
+        if (name > end && !strncasecmp(text + name - end, ends[i], end))
+            return true;
+    }
+    return false;
+}
+
 static const char *fault_of(const char *text, size_t length)
 {
+    if (*text == '-')
+        return "is an option, and those are the operator's to choose; leave it out";
     if (memchr(text, '@', length))
         return "names an address; only packages of the index can be installed, by name";
     if (memmem(text, length, "://", 3))
         return "is an address; only packages of the index can be installed, by name";
-    if (*text == '-')
-        return "is an option, and those are the operator's to choose; leave it out";
-    if (memchr(text, '/', length) || *text == '.' ||
-        (length > 4 && !memcmp(text + length - 4, ".whl", 4)))
+    if (memchr(text, '/', length) || *text == '.' || names_archive(text, length))
         return "is a path; install files that are in the sandbox by running pip there";
     return "is not a requirement such as 'numpy', 'numpy>=2,<3' or 'uvicorn[standard]==0.30.0'";
 }
@@ -185,7 +201,8 @@ bool requirement_check(const char *text, size_t length, char name[MAX_PACKAGE_NA
     const char *start = left.at;
     bool good = length > 0 && length <= MAX_REQUIREMENT_BYTES && !memchr(text, '\0', length) &&
                 package_name_normal(start, take_while(&left, is_name_character), name) &&
-                read_extras(&left) && read_specifiers(&left) && read_marker(&left);
+                !names_archive(text, length) && read_extras(&left) && read_specifiers(&left) &&
+                read_marker(&left);
     skip_spaces(&left);
     if (good && left.at == left.end)
         return true;
