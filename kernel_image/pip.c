@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -269,6 +270,7 @@ static int print_answer(FILE *stream, bool quiet)
 
 static int ask(const struct order *order)
 {
+    (void)signal(SIGPIPE, SIG_IGN); /* it may refuse before it has read all */
     int fd = connect_service();
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "r+e");
     if (!stream)

@@ -119,7 +119,7 @@ enum {
     MAX_QUEUED_INSTALLS = 16,        /* in one sandbox, the running one included */
     MAX_FETCHES = 4,                 /* at once, for all sandboxes; others wait */
     MAX_KEPT_FAILURES = 32,          /* of installs, told by GET …/packages/{name} */
-    MAX_PACKAGE_CLIENTS = 8,         /* of pip inside a sandbox, at once */
+    MAX_PACKAGE_CLIENTS = 32,        /* of pip inside a sandbox, at once */
     MAX_FETCH_FRAME_BYTES = 2 * MIB, /* a job with its certificates; an answer */
     MAX_CERTIFICATES_BYTES = 1 * MIB,
     MAX_FETCHER_THREADS = 512, /* of all fetchers together */

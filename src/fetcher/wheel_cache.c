@@ -158,7 +158,7 @@ static size_t list_folder(const char *path, struct cached *list, uint64_t *total
         if (folder < 0 || fstat(folder, &status) < 0)
             continue;
         struct cached *cached = &list[count++];
-        (void)snprintf(cached->name, sizeof cached->name, "%s", entry->d_name);
+        (void)snprintf(cached->name, sizeof cached->name, "%.64s", entry->d_name);
         cached->used = status.st_mtime;
         cached->bytes = look_into(folder, false);
         *total += cached->bytes;
