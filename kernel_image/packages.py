@@ -69,28 +69,28 @@ class Recorder:
     """Notes the modules that are looked for: one that is imported already is not looked for again. Whoever replaces
     a package can tell by it that the kernel goes on with the old one."""
 
-    def __init__(self, file):
-        self.file = file
-
     def find_spec(self, name, path=None, target=None):
         if path is None:
             self.note([name])
         return None
 
-    def note(self, names):
+    def note(self, names, flags=0):
+        # Opened anew each time, so that no descriptor is in the way of code that counts its own.
         try:
-            os.write(self.file, "".join(f"{name}\n" for name in names).encode(errors="replace"))
+            file = os.open(MODULES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | flags, 0o644)
         except OSError:
-            pass  # a full disk; it is a hint and no more
+            return  # a full disk; it is a hint and no more
+        try:
+            os.write(file, "".join(f"{name}\n" for name in names).encode(errors="replace"))
+        except OSError:
+            pass
+        finally:
+            os.close(file)
 
 
 def record_imports():
-    try:
-        file = os.open(MODULES, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    except OSError:
-        return
-    recorder = Recorder(file)
-    recorder.note(name for name in list(sys.modules) if "." not in name)
+    recorder = Recorder()
+    recorder.note([name for name in sys.modules if "." not in name], os.O_TRUNC)
     sys.meta_path.insert(0, recorder)
 
 

@@ -126,6 +126,20 @@ static bool find_distribution(const char *name, char *found, size_t size)
     return any;
 }
 
+/* Paths of files that were taken: some of their folders may be empty when the new files are there. */
+static char **taken_paths;
+static size_t taken_count;
+
+static void remember(const char *path)
+{
+    char **longer = realloc(taken_paths, (taken_count + 1) * sizeof *longer);
+    if (!longer)
+        return; /* an empty folder may stay */
+    taken_paths = longer;
+    taken_paths[taken_count] = strdup(path);
+    taken_count += taken_paths[taken_count] != NULL;
+}
+
 /* x/y.py has its bytecode in x/__pycache__/y.*.pyc, which no RECORD needs to mention. */
 static int take_bytecode(const char *path)
 {
@@ -147,8 +161,8 @@ static int take_bytecode(const char *path)
     }
     if (entries)
         closedir(entries);
-    if (r == 0)
-        journal_drop_empty(folder);
+    if (r == 0 && snprintf(file, sizeof file, "%s/x", folder) > 0)
+        remember(file);
     return r;
 }
 
@@ -176,7 +190,19 @@ static bool imported_by_kernel(const char *entry)
     return is_imported(module);
 }
 
-/* Every file that its RECORD names, and the folders that are empty then. */
+/* Last of all: Linux before 6.6 cannot make a folder of the image again that was removed. */
+static void drop_empty_folders(void)
+{
+    for (size_t i = 0; i < taken_count; i++) {
+        for (char *slash; (slash = strrchr(taken_paths[i], '/'));) {
+            *slash = '\0';
+            if (!strcmp(taken_paths[i], site) || !journal_drop_empty(taken_paths[i]))
+                break;
+        }
+    }
+}
+
+/* Every file that its RECORD names. It is read to its end first: it names itself, too. */
 static int take_distribution(const char *folder, bool *imported)
 {
     char record[2 * PATH_MAX], entry[PATH_MAX], path[PATH_MAX];
@@ -184,28 +210,22 @@ static int take_distribution(const char *folder, bool *imported)
     FILE *file = fopen(record, "re");
     if (!file)
         return complain("Cannot uninstall what is there: read", record);
-    int r = 0;
-    while (r == 0 && read_record_line(file, entry, sizeof entry)) {
+    size_t first = taken_count;
+    while (read_record_line(file, entry, sizeof entry)) {
         *imported = *imported || imported_by_kernel(entry);
-        if (!resolve_below(site, entry, path, sizeof path))
-            continue; /* not a place in this environment */
-        struct stat status;
-        if (lstat(path, &status) == 0 && !S_ISDIR(status.st_mode))
-            r = journal_take(path);
-        if (r == 0)
-            r = take_bytecode(path);
-    }
-    rewind(file);
-    while (r == 0 && read_record_line(file, entry, sizeof entry)) {
-        if (!resolve_below(site, entry, path, sizeof path))
-            continue;
-        for (char *slash; (slash = strrchr(path, '/'));) {
-            *slash = '\0';
-            if (!strcmp(path, site) || !journal_drop_empty(path))
-                break;
-        }
+        if (resolve_below(site, entry, path,
+                          sizeof path)) /* else: not a place in this environment */
+            remember(path);
     }
     fclose(file);
+    int r = 0;
+    for (size_t i = first, end = taken_count; r == 0 && i < end; i++) {
+        struct stat status;
+        if (lstat(taken_paths[i], &status) == 0 && !S_ISDIR(status.st_mode))
+            r = journal_take(taken_paths[i]);
+        if (r == 0)
+            r = take_bytecode(taken_paths[i]);
+    }
     return r;
 }
 
@@ -355,6 +375,8 @@ static int exchange(void)
     int r = take_replaced(staged);
     if (r == 0)
         r = put_tree(WORK_FOLDER "/stage", "");
+    if (r == 0)
+        drop_empty_folders();
     if (r == 0)
         r = journal_commit();
     return r;

@@ -64,8 +64,13 @@ int journal_take(const char *path)
 int journal_put(const char *source, const char *target)
 {
     struct stat status;
-    if (lstat(target, &status) == 0 && journal_take(target) < 0)
-        return -1;
+    if (lstat(target, &status) == 0) {
+        /* A folder in the way goes if it is empty; else moving says what is wrong. */
+        if (S_ISDIR(status.st_mode))
+            (void)journal_drop_empty(target);
+        else if (journal_take(target) < 0)
+            return -1;
+    }
     return note(PUT, target) < 0 ? -1 : move(source, target);
 }
 

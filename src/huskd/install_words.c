@@ -189,6 +189,19 @@ char *install_words_for_failure(const char *words)
     return must_format("ERROR: %s", *said ? said : "no reason was given");
 }
 
+void install_words_strip(char *text)
+{
+    static const char label[] = "ERROR: ";
+    char *to = text;
+    for (const char *from = text; *from;) {
+        if ((from == text || from[-1] == '\n') && !strncmp(from, label, strlen(label)))
+            from += strlen(label);
+        else
+            *to++ = *from++;
+    }
+    *to = '\0';
+}
+
 void install_words_each_line(const char *text, install_line line, void *user)
 {
     while (*text) {

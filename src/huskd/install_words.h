@@ -26,4 +26,6 @@ char *install_words_collected(const json_t *fetched);
 char *install_words_success(const json_t *fetched);
 /* Why it failed, from what resolver or installer said: lines that begin with "ERROR: ". free(). */
 char *install_words_for_failure(const char *words);
+/* Without "ERROR: " in front of its lines. In place. */
+void install_words_strip(char *text);
 void install_words_each_line(const char *text, install_line line, void *user);

@@ -165,6 +165,7 @@ static void fail_install(struct install *install, const char *words)
 {
     _cleanup_free_ char *error = install_words_for_failure(words);
     install_words_each_line(error, say_lines, install);
+    install_words_strip(error);
     finish(install, &(struct install_result){.error = error});
 }
 
@@ -491,14 +492,17 @@ static bool read_wanted(const json_t *json, json_t *list, struct problem *proble
     return json_array_size(list) > 0;
 }
 
-void packages_wanted(struct sandbox *sandbox, uint64_t tag, const char *payload, size_t length)
+void packages_wanted(uint64_t tag, const char *payload, size_t length, void *user)
 {
+    struct sandbox *sandbox = user;
     json_auto_t *json =
         length <= 8 * MAX_REQUIREMENTS_BYTES ? json_loadb(payload, length, 0, NULL) : NULL;
     json_auto_t *list = json_array();
     struct problem problem;
     struct install *install = NULL;
-    if (read_wanted(json, list, &problem)) {
+    if (!sandbox_live(sandbox)) {
+        problem_set(&problem, PROBLEM_STARTING, "the sandbox is not ready yet");
+    } else if (read_wanted(json, list, &problem)) {
         struct install_order order = {.requirements = list,
                                       .upgrade = json_is_true(json_object_get(json, "upgrade")),
                                       .pre = json_is_true(json_object_get(json, "pre")),
@@ -515,8 +519,9 @@ void packages_wanted(struct sandbox *sandbox, uint64_t tag, const char *payload,
     install->events = (struct install_events){inside_progress, inside_done, install};
 }
 
-void packages_unwanted(struct sandbox *sandbox, uint64_t tag)
+void packages_unwanted(uint64_t tag, void *user)
 {
+    struct sandbox *sandbox = user;
     for (struct install *install = sandbox->packages ? sandbox->packages->first : NULL; install;
          install = install->next) {
         if (install->wanted_tag == tag && tag) {

@@ -49,9 +49,9 @@ struct install *install_begin(struct sandbox *sandbox, const struct install_orde
 /* Nobody waits for it any more: it ends, unless files are changing their places just now. No more callbacks. */
 void install_cancel(struct install *install);
 
-/* pip in the sandbox asks (SHIM_WANTED), or went away. */
-void packages_wanted(struct sandbox *sandbox, uint64_t tag, const char *payload, size_t length);
-void packages_unwanted(struct sandbox *sandbox, uint64_t tag);
+/* For shim_client.h, of a sandbox: pip in there asks, or went away. */
+void packages_wanted(uint64_t tag, const char *payload, size_t length, void *sandbox);
+void packages_unwanted(uint64_t tag, void *sandbox);
 
 /* What the shim says is installed, checked: an array of {"name", "version"}, new reference. NULL: it makes no sense. */
 json_t *packages_read(const char *text, size_t length);

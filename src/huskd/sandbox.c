@@ -318,30 +318,14 @@ static void on_lost(const char *reason, void *user)
     lose(user, reason);
 }
 
-/* Whoever it is, it is not somebody's sandbox yet, or any more. */
-static void on_wanted(uint64_t tag, const char *payload, size_t length, void *user)
-{
-    struct sandbox *sandbox = user;
-    static const char refusal[] = "e ERROR: the sandbox is not ready\nx 1\n";
-    if (sandbox_live(sandbox))
-        packages_wanted(sandbox, tag, payload, length);
-    else
-        (void)shim_client_reply(sandbox->shim, SHIM_SAID, tag, refusal, strlen(refusal));
-}
-
-static void on_unwanted(uint64_t tag, void *user)
-{
-    packages_unwanted(user, tag);
-}
-
 static int connect_shim(struct sandbox *sandbox, struct failure *why)
 {
     char path[PATH_MAX];
     struct service *service = sandbox->service;
     struct shim_events events = {.status = on_status,
                                  .lost = on_lost,
-                                 .wanted = on_wanted,
-                                 .unwanted = on_unwanted,
+                                 .wanted = packages_wanted,
+                                 .unwanted = packages_unwanted,
                                  .user = sandbox};
     int r = format_text(path, sizeof path, "%s/" SHIM_SOCKET_DIR "/%s", service->config->state,
                         sandbox->text);

@@ -8,7 +8,7 @@ import pytest
 
 import host
 
-VERSION, HELLO, OPEN, ADAPT = 3, 1, 7, 8
+VERSION, HELLO, OPEN, ADAPT = 4, 1, 7, 8
 MIB = 1 << 20
 LONGEST = 1024
 

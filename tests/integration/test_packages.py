@@ -471,6 +471,53 @@ def test_disk_full(private):
         assert sandbox.value("1 + 1") == 2
 
 
+KILLS = """
+import random, subprocess, time
+for attempt in range(25):
+    install = subprocess.Popen(['/opt/husk/bin/husk-venv', 'install', WHEEL], stdout=subprocess.DEVNULL)
+    time.sleep(random.uniform(0.02, 0.4))
+    install.kill()
+    install.wait()
+    subprocess.run(['pkill', '-9', 'uv'])
+    if subprocess.run(['/opt/husk/bin/husk-venv', 'recover']).returncode:
+        print('recover failed')
+    version = subprocess.run(['/opt/husk/bin/husk-venv', 'list'], capture_output=True, text=True).stdout
+    if 'changing 2' in version:
+        print('done')
+        break
+"""
+
+
+def test_an_install_that_is_killed_is_undone(private):
+    """Whenever that happens: either all of the new is there, or all of the old."""
+    many = {f"changing/part{i}/x{j}.py": f"x = {i}" for i in range(40) for j in range(10)}
+    with Index(Wheel("changing", "1", files=many), Wheel("changing", "2", files=many | {"changing/new.py": ""})) as index:
+        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        sandbox = service.create()
+        assert install(sandbox, "changing==1")["status"] == "success"
+        before = listing(sandbox)
+        first = {path.name for path in (service.cache / "wheels").iterdir()}
+        assert install(service.create(), "changing==2")["status"] == "success"
+        [wheel] = [path for path in (service.cache / "wheels").iterdir() if path.name not in first]
+        [file] = wheel.iterdir()
+        killed = KILLS.replace("WHEEL", repr(f"{wheel.name}/{file.name}"))
+        for _ in range(3):
+            said = sandbox.run(killed, timeout=80)
+            assert "failed" not in said
+            if "done" in said:
+                assert sandbox.value("__import__('os').path.exists('/opt/venv/lib/python3.13/site-packages/changing/new.py')")
+                assert install(sandbox, "changing==1")["status"] == "success"
+            else:
+                assert listing(sandbox) == before
+        assert install(sandbox, "changing==2")["status"] == "success"
+
+
+def test_a_small_sandbox(private, index):
+    service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+    sandbox = service.create(memory_mb=64, disk_mb=16, pids=32, cpus=0.5)
+    assert install(sandbox, "plainpkg", "with-script")["status"] == "success"
+
+
 # ---- the real index ------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import host
+from local_index import Index, Wheel
 from service import IMAGE, PROGRAMS, Service
 
 
@@ -324,6 +325,11 @@ def test_user_with_subordinate_ids(started_by, harness):
     sandbox = service.create()
     assert sandbox.execute("1 + 1")["results"][0]["data"] == "2"
     assert sandbox.value("__import__('os').getuid()") == 1000
+    with Index(Wheel("plainpkg")) as index:
+        assert service.stop() == 0
+        service.environment["HUSK_PACKAGE_INDEX"] = index.url
+        service.start()
+        assert "Successfully installed plainpkg-1.0" in sandbox.run("!pip install plainpkg")
     assert sandbox.close().status_code == 200
     sandbox = service.create()
     namespace = sandbox.namespace("pid")
