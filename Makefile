@@ -37,14 +37,16 @@ BASE := $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
 SOURCES_huskd       := $(wildcard src/huskd/*.c src/http/*.c) $(LINKS) $(BASE)
 SOURCES_husk-keeper := $(filter-out src/keeper/anchor_%,$(wildcard src/keeper/*.c)) $(BASE)
 SOURCES_husk-anchor := $(wildcard src/keeper/anchor_*.c) src/keeper/cgroup_tree.c src/keeper/descriptor_store.c $(BASE)
+SOURCES_husk-fetcher := $(wildcard src/fetcher/*.c) src/keeper/confine.c $(BASE)
 SOURCES_husk-shim   := $(wildcard src/shim/*.c src/wire/*.c) src/keeper/confine.c $(LINKS) $(BASE)
 SOURCES_husk-porter := $(wildcard src/porter/*.c) src/keeper/confine.c $(BASE)
 LIBS_huskd          := -lmicrohttpd -ljansson -lsodium -luuid -linih
 LIBS_husk-keeper    := -lseccomp -luuid
 LIBS_husk-anchor    := -luuid
+LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
-PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter
+PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter husk-fetcher
 UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Everything but the programs' main functions: what a unit test may link.
 TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
@@ -54,7 +56,7 @@ SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) .ci/run
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev uidmap
-PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates python3
+PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates python3 gcc libc6-dev
 PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
@@ -151,7 +153,7 @@ install: build ## install below PREFIX (/usr/local), with DESTDIR for packagers;
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/husk $(DESTDIR)/etc/husk
 	install -m 755 $(BUILD)/huskd $(DESTDIR)$(PREFIX)/bin/huskd
-	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-porter husk-init husk-zygote.so) $(DESTDIR)$(PREFIX)/libexec/husk/
+	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-porter husk-fetcher husk-init husk-zygote.so) $(DESTDIR)$(PREFIX)/libexec/husk/
 	install -m 644 README.md README.zh-CN.md $(DESTDIR)$(PREFIX)/share/doc/husk/
 	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
 	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf

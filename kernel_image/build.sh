@@ -147,7 +147,15 @@ download() {
 	PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1 \
 		python3 "$pip/pip" download --progress-bar=off --no-deps --only-binary=:all: \
 		--python-version 3.13 --implementation cp --abi cp313 --abi abi3 --abi none \
-		"${platforms[@]}" --dest "$wheels" -r "$here/requirements.txt"
+		"${platforms[@]}" --dest "$wheels" -r "$here/requirements.txt" -r "$here/tools.txt"
+}
+
+# pip and husk-venv, as the sandbox sees them: static, so that the host's libraries do not matter.
+compile() {
+	local flags=(-std=gnu17 -D_GNU_SOURCE -I"$here" -I"$here/../include" -Os -fstack-protector-strong -static)
+	mkdir "$wheels/programs"
+	"${CC:-gcc}" "${flags[@]}" "$here/pip.c" -o "$wheels/programs/pip"
+	"${CC:-gcc}" "${flags[@]}" "$here"/venv{,_journal,_text}.c -o "$wheels/programs/husk-venv"
 }
 
 # One owner, nothing that grants rights, nothing writable by others but what is meant to be.
@@ -213,6 +221,8 @@ else
 	advice="This step needs no network; the end of the log names what went wrong. Is the disk full?"
 	step "installing Python packages" in_image venv
 fi
+advice="This step needs a C compiler and static libc: apt install gcc libc6-dev."
+step "compiling pip for the sandboxes" compile
 advice="This step needs no network; the end of the log names what went wrong."
 step "adding the kernel, fonts and settings" in_image finish "$base_hash"
 step "setting owners and modes" settle

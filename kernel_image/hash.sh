@@ -5,8 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-base=(build.sh inside.sh packages.txt requirements.txt)
-late=(environment executions.py fonts.py kernel.py matplotlibrc profile publisher.py shell_stream.py streams.py whole_text.py zygote.py)
+base=(build.sh inside.sh packages.txt requirements.txt tools.txt)
+late=(environment executions.py fonts.py kernel.py matplotlibrc packages.py pip.c profile publisher.py shell_stream.py streams.py venv.c
+	venv_journal.c venv_journal.h venv_text.c venv_text.h whole_text.py zygote.py ../include/husk/package_protocol.h)
 
 files=("${base[@]}")
 [ "${1-}" = --base ] || files+=("${late[@]}")

@@ -13,6 +13,11 @@ make_venv() {
 		--no-index --no-deps --no-compile --no-cache-dir --disable-pip-version-check \
 		--find-links /mnt/wheels -r /mnt/source/requirements.txt
 
+	# Not for the sandbox to change, so not in the environment.
+	mkdir -p /opt/tools
+	unzip -q -j /mnt/wheels/uv-*.whl '*/scripts/uv' -d /opt/tools
+	chmod 755 /opt/tools/uv
+
 	# The big packages bring their own tests: a fifth of the files, never imported by the rest.
 	local package
 	for package in numpy pandas scipy sklearn sympy matplotlib; do
@@ -64,16 +69,32 @@ set_altair() {
 	done
 }
 
+# pip and uv ask the service, whichever way they are called; see pip.c. `python -m pip` too.
+add_pip() {
+	local name hook
+	mkdir /opt/husk/bin /opt/husk/wheels
+	install -m 755 /mnt/wheels/programs/pip /mnt/wheels/programs/husk-venv /opt/husk/bin/
+	ln -s pip /opt/husk/bin/pip3
+	ln -s pip /opt/husk/bin/uv
+	for name in pip pip3 pip3.13; do
+		ln -sf /opt/husk/bin/pip "$venv/bin/$name"
+	done
+	hook='import os, sys; "HUSK_REAL_PIP" in os.environ or os.execv("/opt/husk/bin/pip", ["pip", *sys.argv[1:]])  # added by Husk'
+	grep -qxF "$hook" "$site/pip/__main__.py" || sed -i "1i $hook" "$site/pip/__main__.py"
+	"$venv/bin/python" -m compileall -q "$site/pip/__main__.py"
+}
+
 finish() {
 	rm -rf /opt/husk
 	mkdir /opt/husk
 	install -m 644 /mnt/source/kernel.py /mnt/source/zygote.py /opt/husk/
 	# Modules of the kernel. The user may have a streams.py too, so they have longer names.
 	local module
-	for module in executions publisher shell_stream streams whole_text; do
+	for module in executions packages publisher shell_stream streams whole_text; do
 		install -m 644 "/mnt/source/$module.py" "/opt/husk/husk_$module.py"
 	done
 	grep -E '^[A-Z]' /mnt/source/environment >/opt/husk/environment
+	add_pip
 	install -m 644 /mnt/source/profile /etc/profile
 	"$venv/bin/python" -m compileall -q /opt/husk
 

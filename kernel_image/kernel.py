@@ -49,6 +49,7 @@ from zmq.eventloop.zmqstream import ZMQStream
 # The other parts of the kernel lie beside this file, a folder that the user's code does not search.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import husk_executions as executions
+import husk_packages
 import husk_publisher
 import husk_shell_stream
 import husk_streams
@@ -262,7 +263,7 @@ class Kernel(IPythonKernel):
             signal.signal(signal.SIGINT, saved)
 
     # One execution. The shim says in the metadata of the request what it is about:
-    #   {"husk": {"env": {"NAME": "value"}, "colors": bool, "stdin": "none" | "given" | "ask"}}
+    #   {"husk": {"env": {"NAME": "value"}, "colors": bool, "stdin": "none" | "given" | "ask", "auto_install": bool}}
 
     async def execute_request(self, stream, ident, parent):
         self._begin(parent)
@@ -277,11 +278,21 @@ class Kernel(IPythonKernel):
         try:
             self.shell.expect_cell(code)
             self._environment.set(husk.get("env", {}))
+            if husk.get("auto_install", False):
+                code = self._install_missing(code)
             with self.shell.coloured(husk.get("colors", False)):
                 return await super().do_execute(code, silent, *args, cell_meta=cell_meta, **kwargs)
         finally:
             self.shell.expect_cell(None)
             self._environment.restore()
+
+    def _install_missing(self, code):
+        """The code to run then."""
+        try:
+            husk_packages.install_missing(self.shell, code)
+        except KeyboardInterrupt:
+            return "raise KeyboardInterrupt"
+        return code
 
     def finish_metadata(self, parent, metadata, reply_content):
         """Called when all output has been flushed and the reply has not been sent yet."""
@@ -496,6 +507,7 @@ def serve(connection_file):
     prepare(warm_up=False)  # unless a zygote did it: here it would only delay the start
     # Where this process logs, and not into the pipe that it could no longer read from.
     faulthandler.enable(os.dup(2))
+    husk_packages.record_imports()
     app = KernelApp.instance()
     app.connect(connection_file)
     app.start()

@@ -43,6 +43,8 @@ enum keeper_type {
                          descriptor from KEEPER_MAKE_FILE, an archive → ← status 0 and one
                          descriptor: a stream socket to a porter (husk/porter_protocol.h) that has
                          this folder. -EBUSY: this sandbox has enough of them, -EUSERS: all have */
+    KEEPER_FETCH, /* → ← status 0 and one descriptor: a socket to a process that fetches packages
+                     (husk/fetch_protocol.h); text on failure */
 };
 
 enum {

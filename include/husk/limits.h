@@ -125,6 +125,27 @@ enum {
     MAX_WATCHED_FOLDERS = 8192,  /* by each shim; two events for each fit into an inotify queue */
     WALK_MS = 250,               /* for all of it: nothing else happens in the shim meanwhile */
 
+    /* Packages */
+    MAX_REQUIREMENTS = 256,            /* in one request */
+    MAX_REQUIREMENT_BYTES = 512,       /* one of them */
+    MAX_REQUIREMENTS_BYTES = 64 * KIB, /* all of them, or the text of a requirements.txt */
+    MAX_INSTALL_PACKAGES = 256,        /* that they lead to, dependencies included */
+    MAX_INSTALLED_PACKAGES = 4096,     /* told of a sandbox */
+    MAX_PACKAGE_NAME = 100,            /* in bytes, as are the next two */
+    MAX_PACKAGE_VERSION = 64,
+    MAX_WHEEL_NAME = 200,
+    MAX_INSTALL_OUTPUT = 32 * KIB,   /* of one install, for whoever asked */
+    MAX_QUEUED_INSTALLS = 16,        /* in one sandbox, the running one included */
+    MAX_FETCHES = 4,                 /* at once, for all sandboxes; others wait */
+    MAX_KEPT_FAILURES = 32,          /* of installs, told by GET …/packages/{name} */
+    MAX_PACKAGE_CLIENTS = 32,        /* of pip inside a sandbox, at once */
+    MAX_FETCH_FRAME_BYTES = 2 * MIB, /* a job with its certificates; an answer */
+    MAX_CERTIFICATES_BYTES = 1 * MIB,
+    MAX_FETCHER_THREADS = 512, /* of all fetchers together */
+    FETCHER_MEMORY_BYTES = 1024 * MIB,
+    FETCHER_TMP_BYTES = 64 * MIB,
+    LIST_SECONDS = 30, /* to say what is installed */
+
     /* What a kernel may send, per message */
     MAX_WIRE_FRAMES = 64,
     MAX_WIRE_FRAME_BYTES = 32 * MIB,

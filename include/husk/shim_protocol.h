@@ -20,6 +20,7 @@ enum shim_type {
     SHIM_RECORD, /* {…}: replaces huskd's note about this sandbox, which the shim keeps and gives
                      back in SHIM_STATUS */
     SHIM_EXECUTE, /* tag; {"code": "…", "timeout_ms": n} and, if wanted: "env": {…}, "colors": true,
+                     "auto_install": true,
                      "stdin": ["line", …] | "ask", "stream": "sse" | "ndjson", "detach":
                      "<execution id>". ← SHIM_RESULT or SHIM_REJECTED; with stream, SHIM_STREAM before
                      that; with detach, SHIM_DONE at once, the result is kept for SHIM_FETCH */
@@ -57,6 +58,18 @@ enum shim_type {
     SHIM_COMMAND_LIST, /* tag. ← SHIM_RESULT: {"commands": […]} */
     SHIM_COMMAND_FETCH, /* tag; {"command": "<command id>" | "<pid>"} ← SHIM_RESULT or SHIM_REJECTED */
     SHIM_COMMAND_KILL, /* tag; the same. ← SHIM_DONE when it has ended, or SHIM_REJECTED */
+
+    /* Packages. huskd asks, SHIM_RESULT answers; what was installed comes from the sandbox and is checked again by huskd. */
+    SHIM_PACKAGES = 80, /* tag; empty. ← {"packages": [{"name", "version"}]} */
+    SHIM_INSTALL, /* tag; {"wheels": ["<sha256>/<file>"], "timeout_ms": n}: of /opt/husk/wheels. ← {"code": n, "output":
+                      "…", "restart": bool}; one at a time */
+    SHIM_SAY,     /* tag of SHIM_WANTED: lines for it, as of husk/package_protocol.h */
+    SHIM_SAID,    /* the same, and the last of them */
+
+    /* shim → huskd */
+    SHIM_WANTED, /* tag, the shim's own; {"requirements": ["…"], "upgrade": bool, "pre": bool, "no_deps": bool}: a pip in
+                    the sandbox wants these. ← SHIM_SAY, SHIM_SAID */
+    SHIM_UNWANTED, /* tag: it went away */
 };
 
 /* In front of the JSON of SHIM_RESULT, for huskd's log line and counters. */

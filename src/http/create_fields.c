@@ -5,6 +5,7 @@
 #include "base/attributes.h"
 #include "base/clock.h"
 #include "http/json_body.h"
+#include "http/package_fields.h"
 #include "huskd/config.h"
 #include "huskd/name.h"
 #include "huskd/problem.h"
@@ -71,18 +72,8 @@ static bool read_numbers(const json_t *body, const struct config *config, struct
 /* Fields that API.md has and this version cannot serve yet are refused, not ignored. */
 static bool refuse_later_fields(const json_t *body, struct problem *problem)
 {
-    const json_t *packages = json_object_get(body, "packages");
     const char *image = "default";
     size_t length = strlen(image);
-    if (packages && !json_is_null(packages) && !json_is_array(packages)) {
-        problem_set(problem, PROBLEM_INVALID_FIELD, "packages must be a list of strings.");
-        return false;
-    }
-    if (json_array_size(packages) > 0) {
-        problem_set(problem, PROBLEM_NOT_SUPPORTED_YET,
-                    "packages cannot be installed yet; leave it out.");
-        return false;
-    }
     if (!json_body_text(body, "image", &image, &length, problem))
         return false;
     if (strcmp(image, "default") != 0) {
@@ -98,10 +89,22 @@ bool create_fields_read(const json_t *body, const struct config *config, struct 
 {
     struct record record = {0};
     if (!read_name(body, &record, problem) || !read_numbers(body, config, &record, problem) ||
-        !refuse_later_fields(body, problem))
+        !refuse_later_fields(body, problem) ||
+        !json_body_flag(body, "auto_install", &record.auto_install, problem))
         return false;
     *ret = record;
     return true;
+}
+
+bool create_fields_packages(const json_t *body, json_t **ret, struct problem *problem)
+{
+    json_t *list = json_array();
+    *ret = NULL;
+    bool good = package_list_read(json_object_get(body, "packages"), list, problem);
+    if (good && json_array_size(list) > 0)
+        *ret = json_incref(list);
+    json_decref(list);
+    return good;
 }
 
 static bool variable_name(const char *text)

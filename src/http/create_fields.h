@@ -11,5 +11,7 @@ struct record;
 /* False with *problem filled in. */
 bool create_fields_read(const json_t *body, const struct config *config, struct record *ret,
                         struct problem *problem);
+/* "packages" of the body, checked: a new reference, NULL if there are none. */
+bool create_fields_packages(const json_t *body, json_t **ret, struct problem *problem);
 /* "env" of the body, checked: borrowed, or NULL. */
 bool create_fields_env(const json_t *body, json_t **ret, struct problem *problem);

@@ -10,6 +10,7 @@
 #include "http/uri.h"
 #include "huskd/config.h"
 #include "huskd/problem.h"
+#include "huskd/sandbox.h"
 #include "huskd/service.h"
 
 /* --- the query ---------------------------------------------------------------------------------- */
@@ -131,6 +132,7 @@ static bool read_json(const struct request *request, struct number_range range,
         !json_body_real(fields->body, "timeout", range, &fields->timeout, problem) ||
         !json_body_flag(fields->body, "colors", &fields->colours, problem) ||
         !json_body_flag(fields->body, "detach", &fields->detach, problem) ||
+        !json_body_flag(fields->body, "auto_install", &fields->auto_install, problem) ||
         !create_fields_env(fields->body, &fields->env, problem) ||
         !read_input(fields->body, fields, problem))
         return false;
@@ -157,12 +159,14 @@ bool execute_fields_read(const struct request *request, struct execute_fields *r
     const struct config *config = request->service->config;
     struct number_range range = {LEAST_TIMEOUT, (double)config->timeout_seconds.maximum};
     *ret = (struct execute_fields){
+        .auto_install = request->sandbox && request->sandbox->record.auto_install,
         .timeout = (double)config->timeout_seconds.standard,
         .stream = stream_wanted(request_header(request, MHD_HTTP_HEADER_ACCEPT)),
     };
     if (!query_number(request, range, &ret->timeout, problem) ||
         !query_flag(request, "colors", &ret->colours, problem) ||
-        !query_flag(request, "detach", &ret->detach, problem))
+        !query_flag(request, "detach", &ret->detach, problem) ||
+        !query_flag(request, "auto_install", &ret->auto_install, problem))
         return false;
     if (request->json ? !read_json(request, range, ret, problem)
                       : !read_text(request, ret, problem))
@@ -201,6 +205,8 @@ char *execute_fields_message(const struct execute_fields *fields, const char *ex
         r |= json_object_set(message, "stdin", fields->input);
     if (fields->stream)
         r |= json_object_set_new(message, "stream", json_string(stream_kind_name(fields->stream)));
+    if (fields->auto_install)
+        r |= json_object_set_new(message, "auto_install", json_true());
     if (execution_id)
         r |= json_object_set_new(message, "detach", json_string(execution_id));
     return r == 0 ? json_dumps(message, JSON_COMPACT) : NULL;

@@ -21,6 +21,7 @@ struct execute_fields {
     json_t *input;  /* lines, or the string "ask"; owned; NULL: none */
     bool colours;
     bool detach;
+    bool auto_install;
     enum stream_kind stream;
 };
 

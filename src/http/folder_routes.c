@@ -146,7 +146,7 @@ static void start(struct request *request, const struct porter_task *task, const
     request->own_free = job_free;
     request->cancel = cancel;
     if (task->job != PORTER_REMOVE)
-        request->stream = stream_new_from(request, &source, job);
+        request->stream = stream_new_from(request, STREAM_BYTES, &source, job);
     job->porter =
         porter_client_new(request->service->loop, request->service->keeper, task, &events);
 }

@@ -21,6 +21,7 @@
 #include "base/id.h"
 #include "husk/limits.h"
 
+struct install;
 struct peer;
 struct problem;
 struct request;
@@ -90,7 +91,8 @@ struct request {
     void (*cancel)(struct request *request);
     struct sandbox *sandbox;
     uint64_t tag;
-    struct stream *stream; /* the answer is sent while it comes into being; NULL: it is not */
+    struct install *install; /* NULL: none is waited for */
+    struct stream *stream;   /* the answer is sent while it comes into being; NULL: it is not */
     struct timer *timer;
     json_t *collected;
     void *own; /* freed with the request, by: */

@@ -25,6 +25,10 @@ void route_command(struct request *request);
 void route_commands(struct request *request);
 void route_command_result(struct request *request);
 void route_command_kill(struct request *request);
+/* package_routes.c */
+void route_install(struct request *request);
+void route_packages(struct request *request);
+void route_package(struct request *request);
 /* file_routes.c */
 void route_download(struct request *request);
 void route_file(struct request *request);

@@ -10,6 +10,7 @@
 #include "http/sandbox_json.h"
 #include "huskd/config.h"
 #include "huskd/keeper_client.h"
+#include "huskd/packages.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
@@ -20,6 +21,55 @@ enum {
 
 /* --- create ------------------------------------------------------------------------------------- */
 
+/* A sandbox without the packages that its caller wants is of no use to him. */
+static void undo_create(struct request *request, const struct problem *problem)
+{
+    answer_problem(request, problem);
+    sandbox_abandon(request->sandbox);
+}
+
+static void furnished(const struct install_result *result, void *user)
+{
+    struct request *request = user;
+    struct problem problem;
+    request->install = NULL;
+    if (result->problem) {
+        answer_problem(request, result->problem); /* it is ending already */
+        return;
+    }
+    if (!result->success) {
+        problem_set(&problem, PROBLEM_INSTALL_FAILED, "The sandbox was not made: %s",
+                    result->error);
+        undo_create(request, &problem);
+        return;
+    }
+    json_t *json = sandbox_json(request->sandbox, NULL);
+    (void)json_object_set(json, "installed", result->installed);
+    answer_json(request, MHD_HTTP_OK, json);
+}
+
+static void cancel_furnish(struct request *request)
+{
+    if (request->install)
+        install_cancel(TAKE_POINTER(request->install));
+    sandbox_abandon(request->sandbox);
+}
+
+/* It is there; now its packages (request->collected). */
+static void furnish(struct request *request)
+{
+    struct problem problem;
+    struct install_order order = {.requirements = request->collected};
+    struct install_events events = {.done = furnished, .user = request};
+    request->install = install_begin(request->sandbox, &order, &events, &problem);
+    if (!request->install)
+        undo_create(request, &problem);
+    else if (request->phase == REQUEST_HANDLING)
+        request_wait(request, cancel_furnish);
+    else
+        request->cancel = cancel_furnish;
+}
+
 static void created(struct sandbox *sandbox, const struct problem *problem, void *user)
 {
     struct request *request = user;
@@ -29,7 +79,10 @@ static void created(struct sandbox *sandbox, const struct problem *problem, void
     }
     request->sandbox = sandbox;
     memcpy(request->sandbox_text, sandbox->text, sizeof request->sandbox_text);
-    answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, NULL));
+    if (request->collected)
+        furnish(request);
+    else
+        answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, NULL));
 }
 
 static void cancel_create(struct request *request)
@@ -45,7 +98,8 @@ void route_create(struct request *request)
     json_t *env;
     if (!json_body_parse(request->body.data, request->body.length, &body, &problem) ||
         !create_fields_read(body, request->service->config, &record, &problem) ||
-        !create_fields_env(body, &env, &problem)) {
+        !create_fields_env(body, &env, &problem) ||
+        !create_fields_packages(body, &request->collected, &problem)) {
         answer_problem(request, &problem);
         return;
     }

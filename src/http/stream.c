@@ -14,6 +14,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "husk/limits.h"
+#include "huskd/packages.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 
@@ -90,10 +91,10 @@ struct stream *stream_new(struct request *request, enum stream_kind kind)
     return stream;
 }
 
-struct stream *stream_new_from(struct request *request, const struct stream_source *source,
-                               void *user)
+struct stream *stream_new_from(struct request *request, enum stream_kind kind,
+                               const struct stream_source *source, void *user)
 {
-    struct stream *stream = stream_new(request, STREAM_BYTES);
+    struct stream *stream = stream_new(request, kind);
     stream->source = source;
     stream->source_user = user;
     return stream;
@@ -131,7 +132,8 @@ static void give_credit(struct stream *stream)
     if (!stream->open || stream->taken == 0 ||
         (stream->waiting.length > 0 && stream->taken < STREAM_WINDOW_BYTES / 4))
         return;
-    stream->source->credit(stream->source_user, stream->taken);
+    if (stream->source->credit)
+        stream->source->credit(stream->source_user, stream->taken);
     stream->taken = 0;
 }
 
@@ -194,6 +196,14 @@ void stream_add(struct stream *stream, const char *data, size_t length)
         answer(stream);
     else
         wake(stream);
+}
+
+void stream_add_event(struct stream *stream, const char *name, const char *json)
+{
+    _cleanup_free_ char *text = stream->kind == STREAM_EVENTS
+                                    ? must_format("event: %s\ndata: %s\n\n", name, json)
+                                    : must_format("%s\n", json);
+    stream_add(stream, text, strlen(text));
 }
 
 /* The shim cannot say how it ended, so huskd does. In the middle of an event nothing can be added: then the connection just

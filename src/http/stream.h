@@ -19,12 +19,12 @@ enum stream_kind {
     STREAM_NONE,
     STREAM_EVENTS, /* text/event-stream */
     STREAM_LINES,  /* application/x-ndjson */
-    STREAM_BYTES   /* anything else; stream_new_from() */
+    STREAM_BYTES   /* anything else, which the source describes */
 };
 
 /* Who the bytes come from, if it is not a shim. */
 struct stream_source {
-    void (*credit)(void *user, size_t bytes); /* the client has taken so many */
+    void (*credit)(void *user, size_t bytes); /* the client has taken so many; NULL: never mind */
     void (*stop)(void *user);                 /* nobody wants more; no more calls after this */
     void (*describe)(void *user, struct MHD_Response *response); /* add the headers */
 };
@@ -35,12 +35,15 @@ enum stream_kind stream_wanted(const char *accept);
 const char *stream_kind_name(enum stream_kind kind);
 
 struct stream *stream_new(struct request *request, enum stream_kind kind);
-struct stream *stream_new_from(struct request *request, const struct stream_source *source,
+struct stream *stream_new_from(struct request *request, enum stream_kind kind,
+                               const struct stream_source *source,
                                void *user); /* both are borrowed */
 void stream_free(struct stream *stream);
 
 /* Bytes have come. The first ones answer the request. */
 void stream_add(struct stream *stream, const char *data, size_t length);
+/* An event that huskd itself has to tell: its name, and JSON in one line. */
+void stream_add_event(struct stream *stream, const char *name, const char *json);
 /* The shim is done; `problem`: it is not, but no more will come. Answers the request if nothing did yet. */
 void stream_end(struct stream *stream, const struct problem *problem);
 size_t stream_backlog(const struct stream *stream); /* bytes that wait for the client */

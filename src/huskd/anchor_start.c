@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -70,6 +71,23 @@ static int find_program(char path[PATH_MAX], struct failure *why)
                       self);
 }
 
+/* Keys and passwords of huskd's environment are not for its children: API key, addresses of package indexes and proxies. */
+static void forget_secrets(void)
+{
+    static const char *const kinds[] = {"HUSK_*", "PIP_*", "UV_*", "*_PROXY", "*_proxy"};
+    for (char **entry = environ; *entry;) {
+        char name[128];
+        bool secret = false;
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
+        for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+            secret = secret || fnmatch(kinds[i], name, 0) == 0;
+        if (secret && unsetenv(name) == 0)
+            entry = environ; /* the list has moved up */
+        else
+            entry++;
+    }
+}
+
 static _noreturn_ void exec_anchor(const struct config *config, const char *program, int ready)
 {
     char base[16], descriptor[16], level[16], format[16];
@@ -77,13 +95,22 @@ static _noreturn_ void exec_anchor(const struct config *config, const char *prog
     (void)snprintf(descriptor, sizeof descriptor, "%d", ready);
     (void)snprintf(level, sizeof level, "%d", config->log_level);
     (void)snprintf(format, sizeof format, "%d", (int)log_current_format());
-    const char *argv[] = {ANCHOR_NAME,   "--state",
-                          config->state, "--image",
-                          config->image, "--id-base",
-                          base,          "--ready-fd",
-                          descriptor,    "--log-level",
-                          level,         "--log-format",
-                          format,        config->no_limits ? "--no-limits" : NULL,
+    const char *argv[] = {ANCHOR_NAME,
+                          "--state",
+                          config->state,
+                          "--image",
+                          config->image,
+                          "--id-base",
+                          base,
+                          "--ready-fd",
+                          descriptor,
+                          "--log-level",
+                          level,
+                          "--log-format",
+                          format,
+                          "--cache",
+                          config->packages ? config->package_cache : "",
+                          config->no_limits ? "--no-limits" : NULL,
                           NULL};
     /* Its own session: Ctrl-C in huskd's terminal must not reach it. Its own stdio: whoever reads
      * huskd's output must not wait for the anchor too. */
@@ -92,7 +119,7 @@ static _noreturn_ void exec_anchor(const struct config *config, const char *prog
     (void)dup2(nothing, STDIN_FILENO);
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)set_cloexec(ready, false);
-    (void)unsetenv("HUSK_API_KEY");
+    forget_secrets();
     sigset_t none; /* huskd has some blocked, to take them from its loop */
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -50,6 +50,17 @@ static char *default_image(void)
     return must_format("%s/.local/share/husk/images/default", home ? home : "");
 }
 
+static char *default_cache(void)
+{
+    if (geteuid() == 0)
+        return must_copy("/var/lib/husk/cache");
+    const char *cache = getenv("XDG_CACHE_HOME");
+    if (cache && *cache)
+        return must_format("%s/husk", cache);
+    const char *home = getenv("HOME");
+    return must_format("%s/.cache/husk", home ? home : "");
+}
+
 void config_defaults(struct config *config)
 {
     for (size_t i = 0; i < settings_count; i++) {
@@ -60,6 +71,7 @@ void config_defaults(struct config *config)
     }
     config->state = default_state();
     config->image = default_image();
+    config->package_cache = default_cache();
 }
 
 /* Zero means "you choose": done last, so that --print-config shows what was chosen. */
@@ -383,6 +395,7 @@ int config_load(struct config *config, int argc, char **argv, struct failure *wh
     choose_automatic(config);
     make_absolute(&config->state);
     make_absolute(&config->image);
+    make_absolute(&config->package_cache);
     return config_check(config, why);
 }
 

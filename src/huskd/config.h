@@ -51,6 +51,21 @@ struct config {
     uint64_t pool_size;
     uint64_t pool_memory_mb;
 
+    /* [packages] */
+    bool packages;
+    char *package_index; /* these may hold secrets */
+    char *package_extra_indexes;
+    char *package_proxy;
+    char *package_no_proxy;
+    char *package_trusted_hosts;
+    char *package_ca;
+    char *package_allow;
+    char *package_deny;
+    char *package_cache; /* directory */
+    uint64_t package_cache_mb;
+    uint64_t package_max_mb;
+    uint64_t package_seconds;
+
     /* [paths] */
     char *state;
     char *image;

@@ -25,8 +25,8 @@ struct question {
     struct keeper_message message;
     uint64_t due; /* when to give up */
     bool sent;
-    keeper_callback callback; /* one of these three; all NULL: forgotten */
-    keeper_open_callback opened;
+    keeper_callback callback;    /* one of these three; all NULL: forgotten */
+    keeper_open_callback opened; /* KEEPER_OPEN, KEEPER_FETCH */
     keeper_file_callback on_file;
     char *path; /* of questions about files, or NULL */
     int fd;     /* goes with it; -1: none */
@@ -198,6 +198,15 @@ uint64_t keeper_client_ask_file(struct keeper_client *client, const struct keepe
     return add(client, file);
 }
 
+uint64_t keeper_client_fetch(struct keeper_client *client, keeper_open_callback callback,
+                             void *user)
+{
+    struct keeper_message message = {.type = KEEPER_FETCH};
+    struct question *question = question_new(client, &message, NULL, user);
+    question->opened = callback;
+    return add(client, question);
+}
+
 void keeper_client_forget(struct keeper_client *client, uint64_t tag)
 {
     struct question **at = find(client, tag);
@@ -269,7 +278,7 @@ static void try_send(struct keeper_client *client)
     watch(client, false);
 }
 
-/* Takes `fd`, which only answers about files have. */
+/* Takes `fd`, which only answers about files and to KEEPER_FETCH have. */
 static void handle(struct keeper_client *client, struct keeper_message *message, int fd)
 {
     _cleanup_close_ int own = fd;

@@ -56,6 +56,9 @@ uint64_t keeper_client_open(struct keeper_client *client, struct id id, const ch
 uint64_t keeper_client_ask_file(struct keeper_client *client, const struct keeper_message *question,
                                 const char *path, int fd, keeper_file_callback callback,
                                 void *user);
+/* Ask for a process that fetches packages (KEEPER_FETCH): a stream socket to it. */
+uint64_t keeper_client_fetch(struct keeper_client *client, keeper_open_callback callback,
+                             void *user);
 /* The callback for this tag will not be called any more. The question is not taken back. */
 void keeper_client_forget(struct keeper_client *client, uint64_t tag);
 bool keeper_client_connected(const struct keeper_client *client);

@@ -25,6 +25,7 @@
 #include "huskd/keeper_client.h"
 #include "huskd/ledger.h"
 #include "huskd/listen_address.h"
+#include "huskd/package_source.h"
 #include "huskd/pool.h"
 #include "huskd/privileges.h"
 #include "huskd/sandbox.h"
@@ -62,6 +63,7 @@ struct program {
     int keeper_fd;
     bool fresh; /* so is the keeper */
     int ledger_fd;
+    struct package_source *package_source;
     struct loop *loop;
     struct service *service;
     struct guard *guard;
@@ -231,6 +233,18 @@ static int find_keeper(struct program *program, struct failure *why)
     return 0;
 }
 
+/* A cache that cannot be had is no reason not to start: then no packages can be installed, and the keeper says why. */
+static int prepare_packages(struct program *program, struct failure *why)
+{
+    if (!program->config.packages)
+        return 0;
+    int r = package_source_new(&program->config, &program->package_source, why);
+    struct failure cache;
+    if (r == 0 && package_cache_make(&program->config, &cache) < 0)
+        log_event(LOG_WARNING, "packages cannot be installed", "reason", cache.text, NULL);
+    return r;
+}
+
 static int prepare(struct program *program, struct failure *why)
 {
     const struct config *config = &program->config;
@@ -243,6 +257,8 @@ static int prepare(struct program *program, struct failure *why)
         r = program->lock_fd = state_directory_lock(config->state, (uid_t)config->id_base, why);
     if (r >= 0)
         r = program->ledger_fd = ledger_open(config->state, why);
+    if (r >= 0)
+        r = prepare_packages(program, why);
     if (r >= 0)
         r = find_keeper(program, why);
     if (r < 0 && program->lock_fd >= 0)
@@ -270,6 +286,7 @@ static int start_service(struct program *program, struct failure *why)
     program->service =
         service_new(&program->config, program->loop, TAKE_DESCRIPTOR(program->keeper_fd),
                     TAKE_DESCRIPTOR(program->ledger_fd));
+    program->service->package_source = program->package_source;
     program->service->abandoned = on_abandoned;
     program->service->abandoned_user = program;
     program->guard = guard_new(&program->config, program->address.host);
@@ -319,6 +336,7 @@ static void clean_up(struct program *program)
     server_free(program->server);
     guard_free(program->guard);
     service_free(program->service);
+    package_source_free(program->package_source);
     loop_free(program->loop);
     close_fd(program->keeper_fd);
     close_fd(program->ledger_fd);

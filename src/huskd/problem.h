@@ -40,6 +40,9 @@ enum problem_kind {
     PROBLEM_UNSUPPORTED_MEDIA, /* the body is not of a type that the route takes */
     PROBLEM_RANGE_NOT_SATISFIABLE,
     PROBLEM_TOO_MANY_FILE_JOBS,
+    PROBLEM_PACKAGES_DISABLED,
+    PROBLEM_PACKAGE_NOT_ALLOWED,
+    PROBLEM_INSTALL_FAILED,
     /* the service */
     PROBLEM_AT_CAPACITY,
     PROBLEM_STARTING,

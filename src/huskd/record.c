@@ -20,6 +20,8 @@ json_t *record_to_json(const struct record *record)
         "memory_bytes", (json_int_t)record->limits.memory_bytes, "disk_bytes",
         (json_int_t)record->limits.disk_bytes, "cpu_millis", (json_int_t)record->limits.cpu_millis,
         "pids", (json_int_t)record->limits.pids, "link_key", key);
+    if (json && record->auto_install)
+        (void)json_object_set_new(json, "auto_install", json_true());
     if (json && *record->recipe)
         (void)json_object_set_new(json, "recipe", json_string(record->recipe));
     return json;
@@ -101,6 +103,7 @@ int record_from_json(const json_t *json, struct record *ret, struct failure *why
             values[i] > numbers[i].maximum)
             return fail_plain(why, EINVAL, "its record has no usable %s", numbers[i].key);
     }
+    record.auto_install = json_is_true(json_object_get(json, "auto_install"));
     record.created_at = values[CREATED_AT];
     record.expires_at = values[EXPIRES_AT];
     record.idle_seconds = (uint32_t)values[IDLE_SECONDS];

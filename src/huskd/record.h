@@ -21,6 +21,7 @@ struct record {
         created_at; /* Unix seconds, as all times here: monotonic clocks do not outlive a process */
     int64_t expires_at;
     uint32_t idle_seconds; /* 0: never */
+    bool auto_install;     /* for executions that do not say */
     struct sandbox_limits limits;
     struct link_key link_key; /* of links to its files; its shim signs with it */
     char recipe[RECIPE_SIZE]; /* of the pool's: what it was made of. "": it is somebody's */

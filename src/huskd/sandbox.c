@@ -13,6 +13,7 @@
 #include "huskd/expiry.h"
 #include "huskd/handover.h"
 #include "huskd/keeper_client.h"
+#include "huskd/packages.h"
 #include "huskd/pool.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
@@ -89,6 +90,7 @@ void sandbox_close(struct sandbox *sandbox, enum ending ending, const struct pro
 {
     if (sandbox->state == SANDBOX_CLOSING)
         return;
+    packages_end(sandbox, problem);
     struct shim_client *shim = TAKE_POINTER(sandbox->shim);
     handover_break_off(sandbox);
     if (of_the_pool(sandbox))
@@ -320,7 +322,11 @@ static int connect_shim(struct sandbox *sandbox, struct failure *why)
 {
     char path[PATH_MAX];
     struct service *service = sandbox->service;
-    struct shim_events events = {.status = on_status, .lost = on_lost, .user = sandbox};
+    struct shim_events events = {.status = on_status,
+                                 .lost = on_lost,
+                                 .wanted = packages_wanted,
+                                 .unwanted = packages_unwanted,
+                                 .user = sandbox};
     int r = format_text(path, sizeof path, "%s/" SHIM_SOCKET_DIR "/%s", service->config->state,
                         sandbox->text);
     if (r < 0)
@@ -575,6 +581,7 @@ void sandbox_forget_all(struct service *service)
     problem_set(&problem, PROBLEM_SHUTTING_DOWN, "huskd is stopping.");
     for (struct sandbox *s; (s = registry_first(service->registry));) {
         keeper_client_forget(service->keeper, s->keeper_tag);
+        packages_end(s, &problem);
         shim_client_close(s->shim, &problem);
         registry_remove(service->registry, s, ENDED_UNMADE);
         if (of_the_pool(s))

@@ -26,6 +26,7 @@
 #include "huskd/shim_client.h"
 #include "huskd/slots.h"
 
+struct packages;
 struct service;
 struct timer;
 
@@ -62,6 +63,7 @@ struct sandbox {
     struct slot slot;
     struct timer *timer; /* deadline while it is made, expiry afterwards */
     struct shim_client *shim;
+    struct packages *packages; /* packages.c's; NULL: none was asked for */
     struct sandbox
         *partner;           /* ADAPTING: who gets it, NULL: he went away. QUEUED: what he may get */
     bool plain;             /* QUEUED: a warm one would do */

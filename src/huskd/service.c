@@ -126,6 +126,7 @@ struct service *service_new(const struct config *config, struct loop *loop, int 
     service->loop = loop;
     service->registry = registry_new();
     service->creations.limit = config->max_creating;
+    service->fetches.limit = MAX_FETCHES;
     service->started_ms = now_ms();
     service->pool = pool_new(service, ledger_fd);
     struct keeper_events events = {.gone = keeper_says_gone,

@@ -10,6 +10,7 @@
 struct config;
 struct keeper_client;
 struct loop;
+struct package_source;
 struct pool;
 struct problem;
 struct registry;
@@ -28,6 +29,8 @@ struct service {
     struct keeper_client *keeper;
     struct registry *registry;
     struct slots creations;
+    struct slots fetches;
+    struct package_source *package_source; /* borrowed */
     struct pool *pool;
     enum service_phase phase;
     uint64_t started_ms;

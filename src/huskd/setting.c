@@ -76,6 +76,35 @@ const struct setting settings[] = {
     {"pool", "memory_mb", "pool-memory-mb", SETTING_NUMBER, AT(pool_memory_mb), 0, MAX_MEMORY_MB,
      "0", NULL, "memory for them, of which each counts as 64; 0: a tenth of the machine's"},
 
+    {"packages", "enabled", "packages", SETTING_SWITCH, AT(packages), 0, 0, "yes", NULL,
+     "whether sandboxes can have packages installed"},
+    {"packages", "index_url", "package-index", SETTING_SECRET, AT(package_index), 0, 0, "", NULL,
+     "package index; empty: that of this machine's pip or uv (PIP_INDEX_URL, UV_…, pip.conf)"},
+    {"packages", "extra_index_urls", "package-extra-indexes", SETTING_SECRET,
+     AT(package_extra_indexes), 0, 0, "", NULL,
+     "further indexes, comma-separated; the first index that has a package decides, these before "
+     "index_url"},
+    {"packages", "proxy", "package-proxy", SETTING_SECRET, AT(package_proxy), 0, 0, "", NULL,
+     "proxy on the way to them; empty: that of the environment (HTTPS_PROXY, …)"},
+    {"packages", "no_proxy", "package-no-proxy", SETTING_TEXT, AT(package_no_proxy), 0, 0, "", NULL,
+     "hosts to reach without it, comma-separated"},
+    {"packages", "trusted_hosts", "package-trusted-hosts", SETTING_LIST, AT(package_trusted_hosts),
+     0, 0, "", NULL, "hosts whose certificate is not checked, comma-separated"},
+    {"packages", "ca_bundle", "package-ca", SETTING_TEXT, AT(package_ca), 0, 0, "", NULL,
+     "file with the certificates to trust; empty: that of pip, of the environment, of the system"},
+    {"packages", "allow", "package-allow", SETTING_LIST, AT(package_allow), 0, 0, "", NULL,
+     "packages that may be asked for, comma-separated, with * for any text; empty: all"},
+    {"packages", "deny", "package-deny", SETTING_LIST, AT(package_deny), 0, 0, "", NULL,
+     "packages that are never installed, not even for another one"},
+    {"packages", "cache", "package-cache", SETTING_TEXT, AT(package_cache), 0, 0, NULL, NULL,
+     "directory of fetched packages, shared by all sandboxes"},
+    {"packages", "cache_mb", "package-cache-mb", SETTING_NUMBER, AT(package_cache_mb), 16,
+     MAX_DISK_MB, "10240", NULL, "size of it; the packages used longest ago are removed"},
+    {"packages", "max_download_mb", "package-max-mb", SETTING_NUMBER, AT(package_max_mb), 1,
+     MAX_DISK_MB, "4096", NULL, "the most that one install may download"},
+    {"packages", "timeout_seconds", "package-timeout-seconds", SETTING_NUMBER, AT(package_seconds),
+     1, MAX_TIMEOUT_SECONDS, "600", NULL, "time for fetching, and as much for installing"},
+
     {"paths", "state", "state", SETTING_TEXT, AT(state), 0, 0, NULL, NULL,
      "directory of sockets and locks of the running service"},
     {"paths", "image", "image", SETTING_TEXT, AT(image), 0, 0, NULL, NULL,
@@ -300,7 +329,8 @@ void setting_print_config(const struct config *config, FILE *out)
         char value[4200];
         format_value(config, setting, value, sizeof value);
         if (setting->type == SETTING_SECRET)
-            (void)fprintf(out, "; %s is %s\n", setting->key, *config->api_key ? "set" : "not set");
+            (void)fprintf(out, "; %s is %s\n", setting->key,
+                          **(char *const *)place_of(config, setting) ? "set" : "not set");
         else
             (void)fprintf(out, "%s = %s\n", setting->key, value);
     }

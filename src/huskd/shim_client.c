@@ -107,6 +107,13 @@ int shim_client_tell(struct shim_client *client, enum shim_type type, const char
                       &(struct shim_request){.payload = payload, .length = length});
 }
 
+int shim_client_reply(struct shim_client *client, enum shim_type type, uint64_t tag,
+                      const char *payload, size_t length)
+{
+    return send_frame(client, type, tag,
+                      &(struct shim_request){.payload = payload, .length = length});
+}
+
 int shim_client_call(struct shim_client *client, enum shim_type type,
                      const struct shim_request *request, uint64_t *ret_tag)
 {
@@ -296,6 +303,14 @@ static int take_frame(struct shim_client *client, const struct frame_header *hea
         return 0;
     case SHIM_DEAD:
         take_dead(client, payload, header->length);
+        return 0;
+    case SHIM_WANTED:
+        if (client->events.wanted)
+            client->events.wanted(header->tag, payload, header->length, client->events.user);
+        return 0;
+    case SHIM_UNWANTED:
+        if (client->events.unwanted)
+            client->events.unwanted(header->tag, client->events.user);
         return 0;
     default:
         return -EPROTO;

@@ -61,6 +61,9 @@ struct shim_events {
     void (*status)(const struct shim_status *status, void *user);
     void (*lost)(const char *reason,
                  void *user); /* no kernel can be had, or the shim is gone: why */
+    /* pip in the sandbox wants packages (SHIM_WANTED), or went away; shim_client_reply() answers. NULL: nobody cares */
+    void (*wanted)(uint64_t tag, const char *payload, size_t length, void *user);
+    void (*unwanted)(uint64_t tag, void *user);
     void *user;
 };
 
@@ -72,6 +75,9 @@ void shim_client_close(struct shim_client *client, const struct problem *why);
 /* A message that has no answer of its own: SHIM_HELLO, SHIM_START, SHIM_RECORD. 0 or -errno. */
 int shim_client_tell(struct shim_client *client, enum shim_type type, const char *payload,
                      size_t length);
+/* To who asked with SHIM_WANTED: SHIM_SAY, SHIM_SAID. 0 or -errno. */
+int shim_client_reply(struct shim_client *client, enum shim_type type, uint64_t tag,
+                      const char *payload, size_t length);
 /* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART, SHIM_INPUT, SHIM_FETCH, SHIM_COMMAND… 0, -ENOSPC when
  * the shim does not keep up. */
 int shim_client_call(struct shim_client *client, enum shim_type type,

@@ -38,12 +38,13 @@ enum {
     FIRST_RESTART_MS = 20,
     SLOWEST_RESTART_MS = 5000,
     CLIENT_ID = 1, /* root's huskd is this id of P; a user's huskd is P's root */
-    PROGRAMS = 5,
+    PROGRAMS = 6,
 };
 
 struct options {
     const char *state;
     const char *image;
+    const char *cache; /* "": none */
     unsigned id_base;
     int ready_fd;
     int log_level;
@@ -63,22 +64,26 @@ struct anchor {
     int keeper_socket; /* our end of the descriptor store, -1: none */
     struct source *keeper_source;
     int listen_fd;
-    int programs[PROGRAMS]; /* keeper, shim, init, the zygote's library, porter */
+    int programs[PROGRAMS]; /* keeper, shim, init, the zygote's library, porter, fetcher */
     bool announced;         /* the starter knows how it went */
     bool served;            /* a keeper has been ready: from now on it is started again */
 };
 
-static const char *const program_names[PROGRAMS] = {"husk-keeper", "husk-shim", "husk-init",
-                                                    "husk-zygote.so", "husk-porter"};
+static const char *const program_names[PROGRAMS] = {
+    "husk-keeper", "husk-shim", "husk-init", "husk-zygote.so", "husk-porter", "husk-fetcher"};
 
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    static const struct option names[] = {
-        {"state", required_argument, NULL, 's'},     {"image", required_argument, NULL, 'i'},
-        {"id-base", required_argument, NULL, 'b'},   {"ready-fd", required_argument, NULL, 'r'},
-        {"log-level", required_argument, NULL, 'l'}, {"log-format", required_argument, NULL, 'f'},
-        {"no-limits", no_argument, NULL, 'n'},       {0}};
-    *options = (struct options){.ready_fd = -1, .by_root = geteuid() == 0};
+    static const struct option names[] = {{"state", required_argument, NULL, 's'},
+                                          {"image", required_argument, NULL, 'i'},
+                                          {"id-base", required_argument, NULL, 'b'},
+                                          {"ready-fd", required_argument, NULL, 'r'},
+                                          {"log-level", required_argument, NULL, 'l'},
+                                          {"log-format", required_argument, NULL, 'f'},
+                                          {"no-limits", no_argument, NULL, 'n'},
+                                          {"cache", required_argument, NULL, 'c'},
+                                          {0}};
+    *options = (struct options){.ready_fd = -1, .cache = "", .by_root = geteuid() == 0};
     const struct {
         int letter;
         unsigned *value;
@@ -91,6 +96,8 @@ static int parse_options(int argc, char **argv, struct options *options)
             options->state = optarg;
         else if (c == 'i')
             options->image = optarg;
+        else if (c == 'c')
+            options->cache = optarg;
         else if (c == 'n')
             options->no_limits = true;
         for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
@@ -142,7 +149,8 @@ static void exec_keeper(const struct anchor *anchor, int socket)
     const struct options *options = anchor->options;
     const int fds[] = {anchor->listen_fd,   socket,
                        anchor->programs[1], anchor->programs[2],
-                       anchor->programs[3], anchor->programs[4]};
+                       anchor->programs[3], anchor->programs[4],
+                       anchor->programs[5]};
     int moved[ARRAY_LENGTH(fds)];
     /* Out of the way first: one may sit where another has to go. */
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
@@ -150,7 +158,7 @@ static void exec_keeper(const struct anchor *anchor, int socket)
     int program = fcntl(anchor->programs[0], F_DUPFD_CLOEXEC, KEEPER_LISTEN_FD + 16);
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         (void)dup2(moved[i], KEEPER_LISTEN_FD + (int)i);
-    cloexec_from(KEEPER_PORTER_FD + 1);
+    cloexec_from(KEEPER_FETCHER_FD + 1);
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -158,15 +166,17 @@ static void exec_keeper(const struct anchor *anchor, int socket)
     (void)snprintf(level, sizeof level, "%d", options->log_level);
     (void)snprintf(format, sizeof format, "%d", options->log_format);
     (void)snprintf(client, sizeof client, "%d", options->by_root ? CLIENT_ID : 0);
-    const char *argv[] = {
-        program_names[0],
-        options->state,
-        options->image,
-        options->no_limits ? "none" : options->by_root ? "top" : options->own_cgroup,
-        client,
-        level,
-        format,
-        NULL};
+    const char *argv[] = {program_names[0],
+                          options->state,
+                          options->image,
+                          options->no_limits ? "none"
+                          : options->by_root ? "top"
+                                             : options->own_cgroup,
+                          client,
+                          level,
+                          format,
+                          options->cache,
+                          NULL};
     const char *environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
     (void)fexecve(program, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)environment);
     _exit(127);

@@ -331,7 +331,8 @@ static int begin(struct container *container, struct failure *why)
     _cleanup_close_ int child_init = init[1];
     const struct setup setup = {.rootfs = {.image = host->image,
                                            .mount_point = host->mount_point,
-                                           .storage = container->storage},
+                                           .storage = container->storage,
+                                           .cache = host->cache},
                                 .cgroup = container->cgroup,
                                 .filter_fd = host->filter_fd,
                                 .init_program = host->init_program,

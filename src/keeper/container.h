@@ -33,6 +33,8 @@ struct container_host {
     int zygote_library;
     int porter_program;
     unsigned porters;      /* of all containers together */
+    int fetcher_program;
+    const char *cache;     /* directory of fetched packages; NULL: there is none */
     struct zygote *zygote; /* NULL: there is none, kernels are executed */
     uid_t client;          /* huskd's id in P: may connect to shims */
     /* The container is RUNNING (why NULL), or could not be made: then it is REMOVING already and

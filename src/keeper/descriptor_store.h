@@ -47,6 +47,7 @@ enum keeper_descriptor {
     KEEPER_INIT_FD,       /* the program husk-init */
     KEEPER_ZYGOTE_FD,     /* the library husk-zygote.so */
     KEEPER_PORTER_FD,     /* the program husk-porter */
+    KEEPER_FETCHER_FD,    /* the program husk-fetcher */
 };
 
 /* Send; blocks at most for a moment, as both ends read promptly. 0 or -errno. */

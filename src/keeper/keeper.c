@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "husk/version.h"
 #include "keeper/cgroup.h"
+#include "keeper/fetch_start.h"
 #include "keeper/id_pool.h"
 #include "keeper/shim_start.h"
 
@@ -418,13 +419,25 @@ static void on_file(struct keeper *keeper, const struct keeper_request *question
     say_with(keeper, &message, fd > 0 ? fd : -1);
 }
 
+static void on_fetch(struct keeper *keeper, const struct keeper_request *question)
+{
+    struct failure why = {0};
+    struct keeper_message message = {.type = KEEPER_FETCH, .tag = question->message.tag};
+    int fd = keeper->out_fds >= MAX_WAITING_OPENS
+                 ? fail_plain(&why, EMFILE, "too many descriptors wait for huskd")
+                 : fetch_start(keeper->host, &why);
+    message.status = fd < 0 ? fd : 0;
+    (void)snprintf(message.text, sizeof message.text, "%s", why.text);
+    say_with(keeper, &message, fd < 0 ? -1 : fd);
+}
+
 static void handle(struct keeper *keeper, const struct keeper_request *question)
 {
     static void (*const handlers[])(struct keeper *, const struct keeper_request *) = {
         [KEEPER_HELLO] = on_hello, [KEEPER_CREATE] = on_create,  [KEEPER_REMOVE] = on_remove,
         [KEEPER_USAGE] = on_usage, [KEEPER_STOP] = on_stop,      [KEEPER_OPEN] = on_file,
         [KEEPER_ADAPT] = on_adapt, [KEEPER_MAKE_FILE] = on_file, [KEEPER_PLACE] = on_file,
-        [KEEPER_PORT] = on_file};
+        [KEEPER_PORT] = on_file,   [KEEPER_FETCH] = on_fetch};
     const struct keeper_message *request = &question->message;
     if (request->version != KEEPER_PROTOCOL_VERSION)
         answer(keeper, request, -EPROTO, "this keeper speaks another version of the messages");

@@ -2,7 +2,7 @@
  * the anchor, which also keeps what it needs to go on after a crash. It understands the fixed
  * messages of husk/keeper_protocol.h and nothing else.
  *
- * husk-keeper STATE IMAGE none|top|CGROUP CLIENT-UID LOG-LEVEL LOG-FORMAT, with the descriptors of
+ * husk-keeper STATE IMAGE none|top|CGROUP CLIENT-UID LOG-LEVEL LOG-FORMAT CACHE, with the descriptors of
  * `enum keeper_descriptor`. */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +21,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "keeper/fetch_start.h"
 #include "keeper/filter.h"
 #include "keeper/keeper.h"
 #include "keeper/zygote.h"
 
 enum {
     FIRST_SANDBOX_ID = 1000,
-    ARGUMENTS = 7
+    ARGUMENTS = 8
 };
 
 /* The last id that P has. */
@@ -107,6 +108,19 @@ static void anchor_gone(struct source *source _unused_, uint32_t events _unused_
     loop_stop(user, 1);
 }
 
+/* Sandboxes can be had without one. */
+static void use_cache(struct container_host *host, const char *cache)
+{
+    struct failure why;
+    if (!*cache)
+        return;
+    if (fetch_prepare(cache, &why) == 0)
+        host->cache = cache;
+    else
+        log_event(LOG_WARNING, "no packages can be installed: the cache cannot be used", "reason",
+                  why.text, NULL);
+}
+
 static int prepare(struct container_host *host, char **arguments, struct failure *why)
 {
     static const int signals[] = {SIGCHLD, 0};
@@ -119,10 +133,11 @@ static int prepare(struct container_host *host, char **arguments, struct failure
     host->init_program = KEEPER_INIT_FD;
     host->zygote_library = KEEPER_ZYGOTE_FD;
     host->porter_program = KEEPER_PORTER_FD;
+    host->fetcher_program = KEEPER_FETCHER_FD;
     if (parse_u64(arguments[4], 0, UINT16_MAX, &client) < 0)
         return fail(why, EINVAL, "read the arguments");
     host->client = (uid_t)client;
-    for (int fd = KEEPER_LISTEN_FD; fd <= KEEPER_PORTER_FD; fd++)
+    for (int fd = KEEPER_LISTEN_FD; fd <= KEEPER_FETCHER_FD; fd++)
         (void)set_cloexec(fd, true);
     host->loop = loop_new();
     if (!host->loop)
@@ -134,6 +149,7 @@ static int prepare(struct container_host *host, char **arguments, struct failure
         r = find_cgroups(arguments[3], host->state, &host->cgroups, why);
     if (r < 0)
         return r;
+    use_cache(host, arguments[7]);
     host->filter_fd = filter_compile(why);
     return host->filter_fd < 0 ? host->filter_fd : 0;
 }

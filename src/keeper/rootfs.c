@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "husk/fetch_protocol.h"
 
 /* What the host's /proc tells about the host, or lets root of the host change. */
 static const char *const hidden_files[] = {
@@ -74,6 +75,22 @@ static int bind_storage(const char *base, struct failure *why)
             return r;
     }
     return 0;
+}
+
+/* Wheels that were fetched for any sandbox. Flags are added: a remount would have to repeat those that the host has locked. */
+static int bind_wheels(const char *cache, const char *root, struct failure *why)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+                                                MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
+    (void)snprintf(from, sizeof from, "%s/" CACHE_WHEELS, cache);
+    (void)snprintf(to, sizeof to, "%s/opt/husk/wheels", root);
+    if (access(to, F_OK) < 0)
+        return 0; /* an image that cannot install */
+    int r = bind_mount(from, to, 0, why);
+    if (r == 0 && mount_setattr(AT_FDCWD, to, 0, &attributes, sizeof attributes) < 0)
+        r = fail(why, errno, "make %s read-only", to);
+    return r;
 }
 
 static int make_device(const char *root, const char *name, struct failure *why)
@@ -170,6 +187,8 @@ int rootfs_enter(const struct rootfs *rootfs, struct failure *why)
         r = mount_overlay(rootfs, root, sizeof root, why);
     if (r >= 0)
         r = bind_storage(rootfs->mount_point, why);
+    if (r >= 0 && rootfs->cache)
+        r = bind_wheels(rootfs->cache, root, why);
     if (r < 0)
         return r;
     (void)snprintf(proc, sizeof proc, "%s/proc", root);

@@ -9,6 +9,7 @@ struct rootfs {
     const char *image;       /* directory of the read-only image */
     const char *mount_point; /* an empty directory to build under */
     int storage;             /* of storage_make(); mounted here */
+    const char *cache;       /* directory of fetched packages; NULL: none */
 };
 
 int rootfs_enter(const struct rootfs *rootfs, struct failure *why);

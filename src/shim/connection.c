@@ -166,3 +166,15 @@ void connection_tell(struct connection *connection, enum shim_type type, const v
     struct ticket ticket = {.connection = connection->serial};
     connection_answer(connection, ticket, type, payload, length);
 }
+
+void connection_tell_tagged(struct connection *connection, enum shim_type type, uint64_t tag,
+                            const void *payload, size_t length)
+{
+    struct ticket ticket = {.connection = connection->serial, .tag = tag};
+    connection_answer(connection, ticket, type, payload, length);
+}
+
+bool connection_present(const struct connection *connection)
+{
+    return connection->source != NULL;
+}

@@ -45,5 +45,10 @@ void connection_answer(struct connection *connection, struct ticket ticket, enum
 /* To whoever is connected now, if anybody. */
 void connection_tell(struct connection *connection, enum shim_type type, const void *payload,
                      size_t length);
+/* The same, with a tag of the caller's own. */
+void connection_tell_tagged(struct connection *connection, enum shim_type type, uint64_t tag,
+                            const void *payload, size_t length);
+/* Is anybody? */
+bool connection_present(const struct connection *connection);
 /* To be called before every wait of the loop: several messages then wake huskd once. */
 void connection_flush(struct connection *connection);

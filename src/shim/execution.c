@@ -16,6 +16,7 @@ struct execution *execution_new(const struct order *order, struct event_stream *
                                     .code = json_incref(order->code),
                                     .env = json_incref(order->env),
                                     .colours = order->colours,
+                                    .auto_install = order->auto_install,
                                     .timeout_ms = order->timeout_ms,
                                     .stream = stream};
     if (order->execution_id)
@@ -53,8 +54,9 @@ json_t *execution_request(const struct execution *execution)
 
 json_t *execution_metadata(const struct execution *execution)
 {
-    json_t *husk = json_pack("{s:b, s:s}", "colors", execution->colours, "stdin",
-                             input_mode_name(&execution->input));
+    json_t *husk =
+        json_pack("{s:b, s:s, s:b}", "colors", execution->colours, "stdin",
+                  input_mode_name(&execution->input), "auto_install", execution->auto_install);
     if (execution->env)
         (void)json_object_set(husk, "env", execution->env);
     return json_pack("{s:o}", "husk", husk);

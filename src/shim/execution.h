@@ -47,6 +47,7 @@ struct execution {
     json_t *code;
     json_t *env; /* NULL: none */
     bool colours;
+    bool auto_install;
     uint64_t timeout_ms;
     struct timer *deadline;
     uint64_t number; /* of its execute_request; 0: not sent yet */

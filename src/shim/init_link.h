@@ -30,6 +30,7 @@ struct init_events {
 enum init_client {
     INIT_KERNEL,
     INIT_COMMANDS,
+    INIT_PACKAGES,
     INIT_CLIENTS
 };
 struct init_name {

@@ -42,7 +42,8 @@ int order_read(struct ticket ticket, const json_t *body, struct order *ret)
     struct order order = {.ticket = ticket,
                           .code = json_object_get(body, "code"),
                           .env = json_object_get(body, "env"),
-                          .colours = json_is_true(json_object_get(body, "colors"))};
+                          .colours = json_is_true(json_object_get(body, "colors")),
+                          .auto_install = json_is_true(json_object_get(body, "auto_install"))};
     json_int_t timeout = json_integer_value(json_object_get(body, "timeout_ms"));
     if (!json_is_string(order.code) || json_string_length(order.code) > MAX_CODE_BYTES ||
         timeout <= 0 || timeout > (json_int_t)MAX_TIMEOUT_SECONDS * 1000)

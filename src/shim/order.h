@@ -15,6 +15,7 @@ struct order {
     uint64_t timeout_ms;
     json_t *env; /* an object of strings; NULL: none */
     bool colours;
+    bool auto_install;
     enum input_mode input;
     json_t *lines; /* INPUT_GIVEN: an array of strings */
     bool streams;  /* as events, in this format: */

@@ -17,7 +17,9 @@
 #include "shim/executor.h"
 #include "shim/home_changes.h"
 #include "shim/init_link.h"
+#include "shim/installer.h"
 #include "shim/kernel.h"
+#include "shim/package_desk.h"
 
 /* What SHIM_STATUS says, apart from texts. */
 struct status {
@@ -34,6 +36,8 @@ struct shim {
     struct kernel *kernel;
     struct executor *executor;
     struct commands *commands;
+    struct installer *installer;
+    struct package_desk *desk;
     struct event_streams *streams;
     struct home_changes *changes;
     struct id sandbox;
@@ -230,6 +234,7 @@ static void on_hello(struct shim *shim, struct ticket ticket _unused_, const jso
 {
     event_streams_discard_old(shim->streams);
     commands_cancel_old(shim->commands, shim->connection);
+    package_desk_dismiss(shim->desk);
     tell_status(shim, true);
     if (kernel_state(shim->kernel) == KERNEL_DEAD)
         tell_dead(shim);
@@ -392,6 +397,19 @@ static void on_credit(struct shim *shim, struct ticket ticket, const char *paylo
     event_streams_credit(shim->streams, ticket, credit.bytes);
 }
 
+static void on_packages(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
+{
+    if (installer_list(shim->installer, ticket) < 0)
+        answer_rejected(shim, ticket, "queue_full", "Too much waits for this sandbox already.");
+}
+
+static void on_install(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    if (installer_install(shim->installer, ticket, body) < 0)
+        answer_rejected(shim, ticket, "not_running",
+                        "The sandbox is busy with another install, or cannot begin one now.");
+}
+
 static void on_frame(void *user, uint16_t type, struct ticket ticket, const char *payload,
                      size_t length)
 {
@@ -412,11 +430,15 @@ static void on_frame(void *user, uint16_t type, struct ticket ticket, const char
         [SHIM_COMMAND_LIST] = {on_command_list, false},
         [SHIM_COMMAND_FETCH] = {on_command_fetch, true},
         [SHIM_COMMAND_KILL] = {on_command_kill, true},
+        [SHIM_PACKAGES] = {on_packages, false},
+        [SHIM_INSTALL] = {on_install, true},
     };
     struct shim *shim = user;
     json_auto_t *body = NULL;
     if (type == SHIM_CREDIT)
         return on_credit(shim, ticket, payload, length);
+    if (type == SHIM_SAY || type == SHIM_SAID)
+        return package_desk_say(shim->desk, ticket.tag, payload, length, type == SHIM_SAID);
     if (type >= ARRAY_LENGTH(handlers) || !handlers[type].handle)
         return log_event(LOG_WARNING, "huskd sent something unknown", "type", log_number(type),
                          NULL);
@@ -467,6 +489,16 @@ static void add_commands(struct shim *shim, const struct shim_setup *setup)
     shim->commands = commands_new(&command_setup, shim->streams, &commands_sink, shim);
 }
 
+static void add_installer(struct shim *shim, const struct shim_setup *setup)
+{
+    struct installer_setup installer_setup = {.loop = setup->loop,
+                                              .init = shim->init,
+                                              .connection = shim->connection,
+                                              .null_fd = setup->null_fd};
+    shim->installer = installer_new(&installer_setup);
+    shim->desk = package_desk_new(setup->loop, shim->connection);
+}
+
 static int add_links(struct shim *shim, const struct shim_setup *setup, struct failure *why)
 {
     shim->init = init_link_new(setup->loop, setup->init_fd);
@@ -499,6 +531,7 @@ struct shim *shim_new(const struct shim_setup *setup, struct failure *why)
     shim->changes = home_changes_new(setup->home_fd, &shim->links);
     add_executor(shim, setup);
     add_commands(shim, setup);
+    add_installer(shim, setup);
     shim->told = current_status(shim);
     loop_before_wait(setup->loop, before_wait, shim);
     return shim;
@@ -510,6 +543,8 @@ struct shim *shim_free(struct shim *shim)
         return NULL;
     executor_free(shim->executor);
     commands_free(shim->commands);
+    package_desk_free(shim->desk);
+    installer_free(shim->installer);
     event_streams_free(shim->streams);
     home_changes_free(shim->changes);
     kernel_free(shim->kernel);

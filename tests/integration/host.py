@@ -170,3 +170,9 @@ def files(first_id):
             if ours and not others:
                 found.add(str(path))
     return found
+
+
+def mounts_of(pid):
+    """The mounts that a process sees, as lines of mountinfo."""
+    with open(f"/proc/{pid}/mountinfo") as lines:
+        return lines.read().splitlines()

@@ -81,6 +81,7 @@ class Service:
         self.folder = Path(folder)
         self.state = self.folder / "state"
         self.log_path = self.folder / "log"
+        self.cache = self.folder / "cache"
         self.port = free_port()
         self.listen = listen or f"127.0.0.1:{self.port}"
         self.url = f"http://127.0.0.1:{self.port}"
@@ -103,7 +104,9 @@ class Service:
     def move_programs(self, folder):
         """Run copies of them: not every user can go where they were built, and huskd must not care."""
         folder.mkdir(exist_ok=True)
-        for name in ("huskd", "husk-anchor", "husk-keeper", "husk-shim", "husk-porter", "husk-init", "husk-zygote.so"):
+        for name in (
+            "huskd husk-anchor husk-keeper husk-shim husk-porter husk-fetcher husk-init husk-zygote.so".split()
+        ):
             shutil.copy2(PROGRAMS / name, folder / name)
         self.location = folder
 
@@ -113,6 +116,7 @@ class Service:
             "--state", str(self.state),
             "--image", str(self.image),
             "--listen", self.listen,
+            "--package-cache", str(self.cache),
             *([] if self.pool is None else ["--pool", str(self.pool)]),
             *self.arguments,
             *arguments,

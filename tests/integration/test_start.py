@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import host
+from local_index import Index, Wheel
 from service import IMAGE, PROGRAMS, Service
 
 
@@ -326,6 +327,11 @@ def test_user_with_subordinate_ids(started_by, harness):
     assert sandbox.value("__import__('os').getuid()") == 1000
     assert sandbox.post("upload", files={"file": ("x", b"content")}).status_code == 200
     assert service.get(f"{sandbox.path}/files").json()[0]["path"] == "x"
+    with Index(Wheel("plainpkg")) as index:
+        assert service.stop() == 0
+        service.environment["HUSK_PACKAGE_INDEX"] = index.url
+        service.start()
+        assert "Successfully installed plainpkg-1.0" in sandbox.run("!pip install plainpkg")
     assert sandbox.close().status_code == 200
     sandbox = service.create()
     namespace = sandbox.namespace("pid")

@@ -112,7 +112,7 @@ def test_environment_is_that_of_an_executed_kernel(create):
     code = "import subprocess; print(subprocess.run(['env', '-0'], capture_output=True, text=True).stdout, end='')"
     assert environment == dict(entry.split("=", 1) for entry in sandbox.run(code).split("\0")[:-1])
     assert environment["OWN"] == "x" and environment["HOME"] == "/home/user" and "CANARY" not in environment
-    assert "husk" not in sandbox.run("print(open('/proc/self/environ').read().lower().replace('share/husk', ''))")
+    assert "husk" not in sandbox.run("print(open('/proc/self/environ').read().lower().replace('share/husk', '').replace('/opt/husk/bin', ''))")
 
 
 def test_no_descriptor_of_the_zygote(sandbox):

@@ -80,10 +80,12 @@ static enum problem_kind read_fields(const char *text, struct record *record, co
 {
     struct problem problem = {0};
     json_auto_t *body = NULL;
+    json_auto_t *packages = NULL;
     json_t *env;
     assert_true(json_body_parse(text, strlen(text), &body, &problem));
     bool good = create_fields_read(body, &config, record, &problem) &&
-                create_fields_env(body, &env, &problem);
+                create_fields_env(body, &env, &problem) &&
+                create_fields_packages(body, &packages, &problem);
     if (!good && named && !strstr(problem.detail, named))
         fail_msg("'%s' does not name %s", problem.detail, named);
     return good ? PROBLEM_NONE : problem.kind;
@@ -116,7 +118,8 @@ static void test_values(void **state)
     assert_int_equal(
         read_fields("{\"name\": \"a.b\", \"ttl_seconds\": 5, \"idle_seconds\": 6, "
                     "\"memory_mb\": 64.0, \"cpus\": 0.25, \"pids\": 16, \"disk_mb\": 16, "
-                    "\"env\": {\"A_1\": \"\"}, \"packages\": [], \"image\": \"default\"}",
+                    "\"env\": {\"A_1\": \"\"}, \"packages\": [\"numpy\"], \"auto_install\": "
+                    "true, \"image\": \"default\"}",
                     &record, NULL),
         PROBLEM_NONE);
     assert_string_equal(record.name, "a.b");
@@ -125,6 +128,7 @@ static void test_values(void **state)
     assert_int_equal(record.limits.memory_bytes, 64ull * MIB);
     assert_int_equal(record.limits.cpu_millis, 250);
     assert_int_equal(record.limits.pids, 16);
+    assert_true(record.auto_install);
 }
 
 static void test_refused(void **state)
@@ -156,7 +160,9 @@ static void test_refused(void **state)
         {"{\"env\": {\"A=B\": \"\"}}", "env", PROBLEM_INVALID_FIELD},
         {"{\"env\": {\"A\": \"x\\u0000\"}}", "env", PROBLEM_INVALID_FIELD},
         {"{\"packages\": \"numpy\"}", "packages", PROBLEM_INVALID_FIELD},
-        {"{\"packages\": [\"numpy\"]}", "packages", PROBLEM_NOT_SUPPORTED_YET},
+        {"{\"packages\": [5]}", "packages", PROBLEM_INVALID_FIELD},
+        {"{\"packages\": [\"./x\"]}", "./x", PROBLEM_INVALID_FIELD},
+        {"{\"auto_install\": 1}", "auto_install", PROBLEM_INVALID_FIELD},
         {"{\"image\": \"other\"}", "image", PROBLEM_NOT_SUPPORTED_YET},
         {"{\"image\": 5}", "image", PROBLEM_INVALID_FIELD},
     };

@@ -210,11 +210,11 @@ static void metadata(void **state)
 {
     (void)state;
     json_t *env = json_pack("{s:s}", "KEY", "va\"lue");
-    struct execution *execution =
-        make_from((struct order){.env = env, .colours = true, .input = INPUT_ASK});
+    struct execution *execution = make_from(
+        (struct order){.env = env, .colours = true, .auto_install = true, .input = INPUT_ASK});
     json_t *given = execution_metadata(execution);
-    json_t *expected = json_pack("{s:{s:b, s:s, s:{s:s}}}", "husk", "colors", 1, "stdin", "ask",
-                                 "env", "KEY", "va\"lue");
+    json_t *expected = json_pack("{s:{s:b, s:b, s:s, s:{s:s}}}", "husk", "colors", 1,
+                                 "auto_install", 1, "stdin", "ask", "env", "KEY", "va\"lue");
     assert_true(json_equal(given, expected));
     json_t *content = execution_request(execution);
     assert_true(json_is_true(json_object_get(content, "allow_stdin")));

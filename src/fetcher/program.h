@@ -1,0 +1,21 @@
+/* Running a program of the image: uv, curl. Its output is collected, bounded. While it runs the socket to huskd is watched: when
+ * huskd hangs up, this process ends, and as the first of its pid namespace it takes everything with it. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/failure.h"
+
+struct program {
+    const char *const *arguments; /* ended by NULL */
+    const char *const *environment;
+    const char *input;     /* for its stdin, at most a pipe full; NULL: none */
+    uint64_t deadline_ms;  /* as of now_ms() */
+    uint64_t largest_file; /* bytes */
+    struct buffer *errors; /* what it says on stderr; beyond the buffer's limit it is dropped */
+};
+
+/* Its wait status, or -errno: -ETIMEDOUT when it was killed for the time it took. */
+int program_run(const struct program *program, struct failure *why);

@@ -1,0 +1,17 @@
+/* Wheels on disk, each in a folder named by its hash. A folder appears in one rename, so whoever sees it sees a whole wheel.
+ * Used ones get a new time stamp; when there are too many bytes the oldest go. Paths are those of the fetcher's tree. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+
+bool wheel_cache_has(const char *sha256, const char *file);
+/* Where to write a wheel that is being downloaded; the caller names it. At least PATH_MAX bytes. */
+void wheel_cache_part(unsigned number, char *path);
+/* It is there: check it and take it in. `sha256` "": it gets what it is. -EBADMSG: it is not what it should be. */
+int wheel_cache_take(unsigned number, const char *file, char *sha256, uint64_t *bytes,
+                     struct failure *why);
+/* Remove the oldest until `limit` bytes are left; those that somebody may just be installing stay. */
+void wheel_cache_trim(uint64_t limit);
