@@ -14,7 +14,6 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "husk/limits.h"
-#include "huskd/packages.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 
