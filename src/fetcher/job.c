@@ -373,11 +373,14 @@ json_t *job_run(const json_t *order, void (*tell)(const char *line), struct buff
     if (r == 0)
         packages = fetch_all(&job, &lock, offline, &why);
     lock_file_free(&lock);
-    if (packages) {
-        wheel_cache_trim((uint64_t)json_integer_value(json_object_get(order, "cache_bytes")));
+    if (packages)
         return json_pack("{s:o, s:b}", "packages", packages, "offline", offline);
-    }
     if (strcmp(why.text, "unsatisfiable") != 0)
         (void)buffer_printf(errors, "%s%s", errors->length ? "\n" : "", why.text);
     return NULL;
+}
+
+void job_clean_up(const json_t *order)
+{
+    wheel_cache_trim((uint64_t)json_integer_value(json_object_get(order, "cache_bytes")));
 }

@@ -10,4 +10,6 @@
 #include "base/failure.h"
 
 /* {"packages": […], "offline": bool} as FETCH_DONE has it, or NULL and why in `errors`, for people. `tell` gets lines as it goes. */
+/* Keep the cache small; after the answer, so that nobody waits for it. */
+void job_clean_up(const json_t *order);
 json_t *job_run(const json_t *order, void (*tell)(const char *line), struct buffer *errors);

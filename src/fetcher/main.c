@@ -82,6 +82,7 @@ static int work(void)
         say(FETCH_DONE, text, strlen(text));
     else
         say(FETCH_FAILED, errors.data, errors.length);
+    job_clean_up(order);
     return 0;
 }
 

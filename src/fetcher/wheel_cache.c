@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -189,8 +190,34 @@ static void trim_folder(const char *path, uint64_t limit)
     }
 }
 
+static uint64_t notes_bytes;
+
+static int add_size(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)path, (void)type, (void)where;
+    notes_bytes += (uint64_t)status->st_size;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)status, (void)type, (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+/* The folder itself stays: it stands in one that is not ours. A resolver that is at work just then may fail, and be asked again. */
+static void forget_notes(uint64_t limit)
+{
+    notes_bytes = 0;
+    (void)nftw(CACHE "/" CACHE_NOTES, add_size, 16, FTW_PHYS);
+    if (notes_bytes > limit)
+        (void)nftw(CACHE "/" CACHE_NOTES, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 void wheel_cache_trim(uint64_t limit)
 {
+    forget_notes(limit / 4);
     trim_folder(CACHE "/" CACHE_WHEELS, limit);
     trim_folder(CACHE "/" CACHE_PARTS, 0); /* of fetchers that were killed */
 }

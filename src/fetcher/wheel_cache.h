@@ -13,5 +13,6 @@ void wheel_cache_part(unsigned number, char *path);
 /* It is there: check it and take it in. `sha256` "": it gets what it is. -EBADMSG: it is not what it should be. */
 int wheel_cache_take(unsigned number, const char *file, char *sha256, uint64_t *bytes,
                      struct failure *why);
-/* Remove the oldest until `limit` bytes are left; those that somebody may just be installing stay. */
+/* Remove the oldest until `limit` bytes are left; those that somebody may just be installing stay. What the resolver has noted
+ * is forgotten when it is more than a quarter of that. */
 void wheel_cache_trim(uint64_t limit);

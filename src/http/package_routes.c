@@ -56,6 +56,13 @@ static void progressed(const char *line, void *user)
         send_event(request, "progress", json_pack("{s:s, s:s}", "event", "progress", "text", line));
 }
 
+static void silent(void *user)
+{
+    struct request *request = user;
+    if (request->stream && request->phase >= REQUEST_ANSWERED)
+        stream_keep_alive(request->stream);
+}
+
 static void finished(const struct install_result *result, void *user)
 {
     struct request *request = user;
@@ -100,7 +107,8 @@ static void begin(struct request *request, json_t *requirements,
         .requirements = requirements, .upgrade = fields->upgrade, .pre = fields->pre};
     enum stream_kind kind =
         fields->wait ? stream_wanted(request_header(request, MHD_HTTP_HEADER_ACCEPT)) : STREAM_NONE;
-    struct install_events events = {.progress = progressed, .done = finished, .user = request};
+    struct install_events events = {
+        .progress = progressed, .done = finished, .silent = silent, .user = request};
     if (!fields->wait)
         events = (struct install_events){0};
     struct install *install = install_begin(request->sandbox, &order, &events, &problem);
@@ -241,6 +249,15 @@ static const char *version_of(const json_t *list, const char *name)
     return NULL;
 }
 
+static void answer_state(struct request *request, const char *name, const char *state,
+                         const char *version, const char *error)
+{
+    answer_json(request, MHD_HTTP_OK,
+                json_pack("{s:s, s:s, s:o, s:o}", "name", name, "status", state, "version",
+                          version ? json_string(version) : json_null(), "error",
+                          error ? json_string(error) : json_null()));
+}
+
 static void answer_one(const struct shim_answer *answer, void *user)
 {
     struct request *request = user;
@@ -254,10 +271,7 @@ static void answer_one(const struct shim_answer *answer, void *user)
     const char *state = packages_state(request->sandbox, name, &error);
     if (!state || (version && strcmp(state, "failed") == 0))
         state = version ? "installed" : "not_installed";
-    answer_json(request, MHD_HTTP_OK,
-                json_pack("{s:s, s:s, s:o, s:o}", "name", name, "status", state, "version",
-                          version ? json_string(version) : json_null(), "error",
-                          error ? json_string(error) : json_null()));
+    answer_state(request, name, state, version, error);
 }
 
 static void ask_for_list(struct request *request, shim_callback callback)
@@ -283,7 +297,11 @@ void route_package(struct request *request)
     if (!request_find_sandbox(request))
         return;
     if (package_name_normal(request->second_parameter, strlen(request->second_parameter), name)) {
-        ask_for_list(request, answer_one);
+        const char *error, *state = packages_state(request->sandbox, name, &error);
+        if (state && !strcmp(state, "installing")) /* a list would have to wait for that */
+            answer_state(request, name, state, NULL, NULL);
+        else
+            ask_for_list(request, answer_one);
         return;
     }
     problem_set(&problem, PROBLEM_INVALID_FIELD, "'%.80s' is not the name of a package.",

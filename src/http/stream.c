@@ -205,6 +205,14 @@ void stream_add_event(struct stream *stream, const char *name, const char *json)
     stream_add(stream, text, strlen(text));
 }
 
+void stream_keep_alive(struct stream *stream)
+{
+    static const char comment[] = ": keep-alive\n\n", line[] = "{\"event\":\"keepalive\"}\n";
+    const char *text = stream->kind == STREAM_EVENTS ? comment : line;
+    if (stream->waiting.length == 0) /* else there is something to read */
+        stream_add(stream, text, strlen(text));
+}
+
 /* The shim cannot say how it ended, so huskd does. In the middle of an event nothing can be added: then the connection just
  * ends, without the mark that an answer is complete. */
 static void add_end(struct stream *stream, const struct problem *problem)

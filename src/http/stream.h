@@ -44,6 +44,8 @@ void stream_free(struct stream *stream);
 void stream_add(struct stream *stream, const char *data, size_t length);
 /* An event that huskd itself has to tell: its name, and JSON in one line. */
 void stream_add_event(struct stream *stream, const char *name, const char *json);
+/* Nothing has happened for a while. */
+void stream_keep_alive(struct stream *stream);
 /* The shim is done; `problem`: it is not, but no more will come. Answers the request if nothing did yet. */
 void stream_end(struct stream *stream, const struct problem *problem);
 size_t stream_backlog(const struct stream *stream); /* bytes that wait for the client */

@@ -42,7 +42,7 @@ struct install {
     json_t *fetched;     /* what will be */
     struct buffer output;
     uint64_t wanted_tag; /* of a pip inside; 0: none */
-    struct timer *soon;  /* QUEUED: begins from the loop */
+    struct timer *timer; /* its turn has come; later: it is silent */
 };
 
 struct failed_package {
@@ -55,8 +55,6 @@ struct packages {
     struct failed_package failures[MAX_KEPT_FAILURES];
     size_t failure_count;
 };
-
-static void begin(struct install *install);
 
 /* --- what went wrong before -------------------------------------------------------------------- */
 
@@ -105,7 +103,7 @@ static void note_outcome(struct install *install, const char *error)
 static void free_install(struct install *install)
 {
     fetch_cancel(install->fetch);
-    timer_remove(install->soon);
+    timer_remove(install->timer);
     json_decref(install->requirements);
     json_decref(install->listed);
     json_decref(install->fetched);
@@ -125,7 +123,7 @@ static void leave(struct install *install)
         }
     }
     if (first && packages->first)
-        timer_arm(packages->first->soon, 0);
+        timer_arm(packages->first->timer, 0);
 }
 
 static void finish(struct install *install, struct install_result *result)
@@ -151,6 +149,7 @@ static void say(struct install *install, const char *line)
     if (install->output.length + strlen(line) + 1 > MAX_INSTALL_OUTPUT)
         return;
     (void)buffer_printf(&install->output, "%s\n", line);
+    timer_arm(install->timer, STREAM_SILENCE_MILLISECONDS);
     if (install->events.progress)
         install->events.progress(line, install->events.user);
 }
@@ -359,9 +358,14 @@ static void begin(struct install *install)
         fail_install(install, "the sandbox does not keep up");
 }
 
-static void begin_now(struct timer *timer _unused_, void *user)
+static void timer_fired(struct timer *timer, void *user)
 {
-    begin(user);
+    struct install *install = user;
+    timer_arm(timer, STREAM_SILENCE_MILLISECONDS);
+    if (install->state == INSTALL_QUEUED)
+        begin(install);
+    else if (install->events.silent)
+        install->events.silent(install->events.user);
 }
 
 /* --- asking for it ------------------------------------------------------------------------------ */
@@ -418,10 +422,10 @@ struct install *install_begin(struct sandbox *sandbox, const struct install_orde
                                 .pre = order->pre,
                                 .no_dependencies = order->no_dependencies,
                                 .output = BUFFER_LIMITED(MAX_INSTALL_OUTPUT + 1)};
-    install->soon = timer_add(sandbox->service->loop, begin_now, install);
+    install->timer = timer_add(sandbox->service->loop, timer_fired, install);
     *at = install;
     if (waiting == 0)
-        timer_arm(install->soon, 0);
+        timer_arm(install->timer, 0);
     return install;
 }
 
@@ -516,7 +520,8 @@ void packages_wanted(uint64_t tag, const char *payload, size_t length, void *use
         return;
     }
     install->wanted_tag = tag;
-    install->events = (struct install_events){inside_progress, inside_done, install};
+    install->events =
+        (struct install_events){.progress = inside_progress, .done = inside_done, .user = install};
 }
 
 void packages_unwanted(uint64_t tag, void *user)

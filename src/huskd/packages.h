@@ -40,6 +40,8 @@ struct install_result {
 struct install_events {
     void (*progress)(const char *line, void *user);
     void (*done)(const struct install_result *result, void *user); /* once; NULL: nobody waits */
+    void (*silent)(
+        void *user); /* it is at work, and has not said so for a while; NULL: never mind */
     void *user;
 };
 
