@@ -32,7 +32,7 @@ struct container_host {
     int shim_program;
     int zygote_library;
     int porter_program;
-    unsigned porters;      /* of all containers together */
+    unsigned porters; /* of all containers together */
     int fetcher_program;
     const char *cache;     /* directory of fetched packages; NULL: there is none */
     struct zygote *zygote; /* NULL: there is none, kernels are executed */

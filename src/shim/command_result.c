@@ -198,8 +198,13 @@ static int render(const struct command *command, struct buffer *payload)
         (void)json_object_set(members, "files", command->files);
     if (command->files_truncated)
         (void)json_object_set_new(members, "files_truncated", json_true());
-    (void)json_object_set_new(members, "pid", command_pid(command));
-    int r = buffer_printf(payload, "{\"command_id\":\"%s\",", command->id);
+    json_auto_t *front =
+        json_pack("{s:s, s:o}", "command_id", command->id, "pid", command_pid(command));
+    int r = buffer_append_text(payload, "{");
+    if (r == 0)
+        r = json_text_append_members(front, payload);
+    if (r == 0)
+        r = buffer_append_text(payload, ",");
     if (r == 0)
         r = texts_render(&command->texts, payload);
     if (r == 0)

@@ -103,6 +103,15 @@ def test_while_the_kernel_is_busy(sandbox):
     assert busy.result()["status"] == "ok"
 
 
+def test_a_server_for_the_code(sandbox):
+    sandbox.run("open('page', 'w').write('served')")
+    detach(sandbox, "python -m http.server 8080")
+    code = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8080/page').read().decode())"
+    host.until(lambda: sandbox.execute(code)["stdout"] == "served\n", 20, "the server")
+    assert sandbox.post("restart").status_code == 200
+    assert sandbox.run(code) == "served\n"
+
+
 def test_interrupt_hits_the_kernel_alone(sandbox):
     waiting = later(sandbox.command, "while [ ! -e go ]; do sleep 0.02; done; echo whole", timeout=ENOUGH_TIME)
     host.until(lambda: sandbox.info()["commands"] == 1, 10, "the command to run")
