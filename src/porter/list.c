@@ -136,7 +136,8 @@ int list_folder(struct reply *reply, int folder, const struct porter_request *re
     if (r < 0)
         return fail(why, r, "The folder cannot be read");
     list.incomplete = list.incomplete || walk.incomplete || walk.too_deep;
-    qsort(list.files, list.count, sizeof *list.files, by_path);
+    if (list.count > 0)
+        qsort(list.files, list.count, sizeof *list.files, by_path);
     end->entries = (uint32_t)list.count;
     r = send_list(reply, &list);
     return r < 0 ? fail(why, r, "The list cannot be sent") : 0;

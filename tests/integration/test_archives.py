@@ -1,5 +1,6 @@
 """Archives that are uploaded to be unpacked: whole projects arrive as they are, and hostile ones leave nothing."""
 
+import base64
 import gzip
 import io
 import os
@@ -82,6 +83,17 @@ def test_project(sandbox, kind):
     assert sandbox.run("%run src/main.py") == "works\n"
     sandbox.run("import os; open('src/new', 'w').close(); os.remove('README.md')")
     assert sandbox.value("(os.stat('src').st_uid, os.stat('src/main.py').st_uid)") == (1000, 1000)
+
+
+ZSTANDARD = base64.b64decode(
+    "KLUv/QRoDQIA4kIKEaCrA3DdC8dVNTJxRaL7f3sKp3QUu32dZO2CcRjT3klHLD1dBpTsCRcJINAP94Uvc+qA5OEAAw8YFGA2sTml+ESZ"
+)
+
+
+def test_zstandard(sandbox):
+    """Made beforehand: Python has no module for it yet."""
+    assert extract(sandbox, ZSTANDARD).status_code == 200
+    assert content(sandbox, "x/zstd.txt") == b"small"
 
 
 @pytest.mark.parametrize("where", ["into/a/folder", "into/a/folder/", "/home/user/into/a/folder"])
