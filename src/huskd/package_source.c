@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <ini.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,20 @@ struct package_source {
     char *proxy, *no_proxy;
 };
 
+#define AT(field) offsetof(struct package_source, field)
+static const struct {
+    const char *key; /* of pip.conf */
+    size_t offset;
+    bool list;
+} pip_settings[] = {{"index-url", AT(index), false},
+                    {"extra-index-url", AT(extra_indexes), true},
+                    {"trusted-host", AT(insecure_hosts), true},
+                    {"cert", AT(certificates_path), false},
+                    {"proxy", AT(proxy), false}};
+enum {
+    PIP_SETTINGS = ARRAY_LENGTH(pip_settings)
+};
+
 /* --- this machine's pip ----------------------------------------------------------------------- */
 
 static void fill(char **place, const char *value)
@@ -37,29 +52,42 @@ static void fill(char **place, const char *value)
     *place = must_copy(value);
 }
 
-/* Inside quotes inih leaves a text as it is; several values stand in several lines. */
+struct pip_file {
+    struct package_source *source;
+    bool silent[PIP_SETTINGS]; /* nobody before this file has set it */
+};
+
+/* Several values stand in several lines, and come one by one. */
 static int take_pip_setting(void *user, const char *section, const char *key, const char *value)
 {
-    struct package_source *source = user;
-    const struct {
-        const char *key;
-        char **place;
-    } keys[] = {{"index-url", &source->index},
-                {"extra-index-url", &source->extra_indexes},
-                {"trusted-host", &source->insecure_hosts},
-                {"cert", &source->certificates_path},
-                {"proxy", &source->proxy}};
+    struct pip_file *file = user;
+    char name[32];
     if (strcmp(section, "global") != 0 && strcmp(section, "install") != 0)
         return 1;
-    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "%s", key);
-        for (char *c = name; *c; c++)
-            *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-        if (!strcmp(name, keys[i].key))
-            fill(keys[i].place, value);
+    (void)snprintf(name, sizeof name, "%s", key);
+    for (char *c = name; *c; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+    for (size_t i = 0; i < PIP_SETTINGS; i++) {
+        char **place = (char **)((char *)file->source + pip_settings[i].offset);
+        if (strcmp(name, pip_settings[i].key) != 0 || !file->silent[i])
+            continue;
+        if (!pip_settings[i].list || !**place) {
+            fill(place, value);
+        } else {
+            char *longer = must_format("%s %s", *place, value);
+            free(*place);
+            *place = longer;
+        }
     }
     return 1;
+}
+
+static void read_pip_file(struct package_source *source, const char *path)
+{
+    struct pip_file file = {.source = source};
+    for (size_t i = 0; i < PIP_SETTINGS; i++)
+        file.silent[i] = !**(char **)((char *)source + pip_settings[i].offset);
+    (void)ini_parse(path, take_pip_setting, &file);
 }
 
 /* The user's file wins over the machine's, so it comes first: what is set stays. */
@@ -69,18 +97,18 @@ static void read_pip_files(struct package_source *source)
     const char *named = getenv("PIP_CONFIG_FILE"), *home = getenv("HOME");
     const char *config_home = getenv("XDG_CONFIG_HOME");
     if (named && *named) {
-        (void)ini_parse(named, take_pip_setting, source);
+        read_pip_file(source, named);
         if (!strcmp(named, "/dev/null"))
             return;
     }
     if (home && format_text(path, sizeof path, "%s/.pip/pip.conf", home) == 0)
-        (void)ini_parse(path, take_pip_setting, source);
+        read_pip_file(source, path);
     if (config_home && format_text(path, sizeof path, "%s/pip/pip.conf", config_home) == 0)
-        (void)ini_parse(path, take_pip_setting, source);
+        read_pip_file(source, path);
     else if (home && format_text(path, sizeof path, "%s/.config/pip/pip.conf", home) == 0)
-        (void)ini_parse(path, take_pip_setting, source);
-    (void)ini_parse("/etc/xdg/pip/pip.conf", take_pip_setting, source);
-    (void)ini_parse("/etc/pip.conf", take_pip_setting, source);
+        read_pip_file(source, path);
+    read_pip_file(source, "/etc/xdg/pip/pip.conf");
+    read_pip_file(source, "/etc/pip.conf");
 }
 
 static void read_environment(struct package_source *source)

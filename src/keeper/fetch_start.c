@@ -71,6 +71,9 @@ int fetch_start(const struct container_host *host, struct failure *why)
     int pair[2];
     if (!host->cache)
         return fail_plain(why, ENOSYS, "this keeper was started without a package cache");
+    int r = fetch_prepare(host->cache, why); /* somebody may have emptied it */
+    if (r < 0)
+        return r;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return fail(why, errno, "make a socket");
     _cleanup_close_ int own = pair[0], other = pair[1];

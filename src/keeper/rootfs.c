@@ -85,8 +85,8 @@ static int bind_wheels(const char *cache, const char *root, struct failure *why)
                                                 MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
     (void)snprintf(from, sizeof from, "%s/" CACHE_WHEELS, cache);
     (void)snprintf(to, sizeof to, "%s/opt/husk/wheels", root);
-    if (access(to, F_OK) < 0)
-        return 0; /* an image that cannot install */
+    if (access(to, F_OK) < 0 || access(from, F_OK) < 0)
+        return 0; /* an image that cannot install, or somebody has removed the cache */
     int r = bind_mount(from, to, 0, why);
     if (r == 0 && mount_setattr(AT_FDCWD, to, 0, &attributes, sizeof attributes) < 0)
         r = fail(why, errno, "make %s read-only", to);
