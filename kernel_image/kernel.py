@@ -6,7 +6,7 @@ It is ipykernel with what Husk needs changed: output that is prompt, complete an
 no debugger, no heartbeat, no history file, no subshells. A zygote uses the two halves apart:
 
     prepare()                 before the fork: imports, configuration, the shell with its magics.
-                              Starts no thread, opens no socket, keeps no secret.
+                              Leaves no thread and no socket, keeps no secret.
     serve(connection_file)    after the fork: the sockets, the threads, the loop. Does not return.
 """
 
@@ -16,6 +16,7 @@ import sys
 sys.modules["debugpy"] = None
 
 import argparse
+import asyncio
 import contextlib
 import faulthandler
 import functools
@@ -61,6 +62,9 @@ MESSAGE_LIMIT = 24 * 1024 * 1024
 
 # Messages that wait in the kernel for a slow reader. See KernelApp._bind_socket.
 IOPUB_QUEUE = 64
+
+# After so many, most of the code that they run through is as it stays.
+REHEARSALS = 3
 
 CONFIG = Config(
     {
@@ -469,6 +473,52 @@ class KernelApp(IPKernelApp):
             raise RuntimeError
         except RuntimeError as error:
             shell.InteractiveTB.structured_traceback(RuntimeError, error, error.__traceback__)
+        for _ in range(REHEARSALS):
+            self.rehearse()
+
+    def rehearse(self):
+        """Go through the motions of connect() and of a first request, with things that are thrown away. The
+        interpreter rewrites code while it runs for the first times; what it has rewritten by the time of a
+        fork, no kernel has to, each on pages of its own. Threads that start here end here."""
+        with tempfile.TemporaryDirectory() as folder:
+            context = zmq.Context()
+
+            def bound(kind, name):
+                socket = context.socket(kind)
+                socket.linger = 0
+                socket.bind(f"ipc://{folder}/{name}")
+                return socket
+
+            publisher = husk_publisher.Publisher(bound(zmq.XPUB, "iopub"), pipe=False, session=self.session)
+            publisher.start()
+            control = ControlThread(daemon=True)
+            control_stream = ZMQStream(bound(zmq.ROUTER, "control"), control.io_loop)
+            control_stream.on_recv(print)
+            control.start()
+            stream = husk_shell_stream.ShellStream(bound(zmq.ROUTER, "shell"))
+            stream.receive_with(functools.partial(self._answer_rehearsal, stream, publisher))
+            client = context.socket(zmq.DEALER)
+            client.linger = 0
+            client.connect(f"ipc://{folder}/shell")
+            self.session.send(client, "kernel_info_request")
+            stream.io_loop.start()
+
+            control.stop()
+            control.join()
+            publisher.stop()
+            publisher.close()
+            stream.close()
+            stream.io_loop.close()
+            asyncio.set_event_loop(None)
+            context.destroy(linger=0)
+        self.session.digest_history.clear()
+
+    async def _answer_rehearsal(self, stream, publisher, frames):
+        identities, frames = self.session.feed_identities(frames, copy=False)
+        request = self.session.deserialize(frames, content=False, copy=False)
+        self.session.send(publisher.background_socket, "status", {"execution_state": "busy"}, request)
+        self.session.send(stream, "kernel_info_reply", self.kernel.kernel_info, request, identities)
+        stream.io_loop.add_callback(stream.io_loop.stop)
 
     def connect(self, connection_file):
         """The rest of it."""

@@ -146,6 +146,17 @@ def test_many_threads_print(shared):
     assert sorted(lines) == sorted(f"{n}:{i}" for n in range(8) for i in range(50))
 
 
+def test_thousands_of_threads_print(shared):
+    """Each needs a socket inside the kernel, which has 1023, and gives it back."""
+    code = """
+    import threading
+    for n in range(1500):
+        thread = threading.Thread(target=print, args=(n,))
+        thread.start()
+        thread.join()"""
+    assert shared.run("if 1:" + code).split() == [str(n) for n in range(1500)]
+
+
 def test_output_of_a_subprocess(shared):
     code = "import subprocess\nsubprocess.run('echo to out; echo to err >&2', shell=True, check=True)\nNone"
     answer = shared.execute(code)
