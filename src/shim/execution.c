@@ -152,6 +152,7 @@ static uint64_t running_for(const struct execution *execution)
 struct verdict execution_judge(struct execution *execution, enum ending ending, const char *detail,
                                char text[VERDICT_TEXT_SIZE])
 {
+    outputs_close(execution->outputs);
     struct verdict verdict = judge(execution, ending, detail, text);
     verdict.state_lost = loses_state(ending) || execution->state_was_lost;
     verdict.duration_ms = running_for(execution);

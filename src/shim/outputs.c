@@ -30,6 +30,8 @@ struct outputs {
     bool truncated;
     json_t *error; /* strings; NULL: none */
     json_t *error_value;
+    bool replied;
+    json_t *reply; /* its content; NULL: none, or it could not be read */
     int64_t execution_count;
 };
 
@@ -54,6 +56,7 @@ struct outputs *outputs_free(struct outputs *outputs)
         return NULL;
     forget_displays(outputs);
     free(outputs->updatables);
+    json_decref(outputs->reply);
     json_decref(outputs->error);
     json_decref(outputs->error_value);
     free(outputs);
@@ -229,14 +232,21 @@ static void add_error(struct outputs *outputs, const json_t *content)
               json_object_get(content, "traceback"));
 }
 
-void outputs_reply(struct outputs *outputs, const json_t *content)
+void outputs_reply(struct outputs *outputs, json_t *content)
 {
-    const char *status = json_string_value(json_object_get(content, "status"));
     note_count(outputs, content);
-    if (outputs->error || (status && strcmp(status, "ok") == 0))
+    outputs->replied = true;
+    json_decref(outputs->reply);
+    outputs->reply = json_incref(content);
+}
+
+void outputs_close(struct outputs *outputs)
+{
+    const char *status = json_string_value(json_object_get(outputs->reply, "status"));
+    if (outputs->error || !outputs->replied || (status && strcmp(status, "ok") == 0))
         return;
     if (status && strcmp(status, "error") == 0)
-        add_error(outputs, content);
+        add_error(outputs, outputs->reply);
     else if (status && strcmp(status, "aborted") == 0)
         set_error(outputs, json_string("Aborted"), json_string("the kernel skipped this code"),
                   NULL);

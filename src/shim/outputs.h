@@ -22,8 +22,10 @@ struct outputs *outputs_free(struct outputs *outputs); /* NULL ok, returns NULL 
 /* A message of iopub, by its msg_type; types that are no output are ignored. `content` is borrowed;
  * NULL: it was there, but could not be read. */
 void outputs_add(struct outputs *outputs, const char *type, const json_t *content);
-/* The content of execute_reply, NULL as above. */
-void outputs_reply(struct outputs *outputs, const json_t *content);
+/* The content of execute_reply, NULL as above. It may overtake output, which comes by another socket. */
+void outputs_reply(struct outputs *outputs, json_t *content);
+/* No more will come. If the code failed and no output has told of it, the reply does. */
+void outputs_close(struct outputs *outputs);
 /* Something got lost. */
 void outputs_mark_truncated(struct outputs *outputs);
 

@@ -11,6 +11,7 @@ Then the rest of the code is not run. WHAT is one of
 
     bad_signature       "forged" on stdout with a wrong signature, then "genuine", then the usual end
     replay              "once" on stdout, the same message three times
+    reply_first         a failed reply; only then "output", the error, and idle
     reply_without_idle  "output", a reply, no idle
     idle_without_reply  "output", idle, no reply
     idle_again_and_again  "output", then idle three times a second, for NUMBER (10) seconds; no reply
@@ -273,6 +274,13 @@ class FakeKernel:
         for _ in range(3):
             self.iopub.send_multipart([b"stream", DELIMITER, *frames])
         self.end(request)
+
+    def fake_reply_first(self, request):
+        error = {"ename": "ValueError", "evalue": "once", "traceback": ["once"]}
+        self.execute_reply(request, {"status": "error", "execution_count": self.count, **error})
+        self.stdout(request, "output")
+        self.publish("error", error, request.header)
+        self.status(request, "idle")
 
     def fake_reply_without_idle(self, request):
         self.stdout(request, "output")

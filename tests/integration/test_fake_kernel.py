@@ -131,6 +131,13 @@ def test_output_after_idle_belongs_to_nobody(enduring):
     assert answer["stdout"] == "next\n"
 
 
+def test_reply_before_its_outputs(enduring):
+    """They come by two sockets. The error is told once, and in its place."""
+    with enduring.stream("# fake: reply_first") as events:
+        told = [(event["event"], event.get("text", event.get("error"))) for event in events]
+    assert told[1:-1] == [("stdout", "output"), ("error", "ValueError")]
+
+
 def test_reply_without_idle(enduring):
     answer = fake(enduring, "reply_without_idle")
     assert answer["status"] == "ok" and answer["stdout"] == "output"

@@ -80,6 +80,7 @@ static void reply(void **state, const char *content)
 static json_t *render_as(void **state, struct verdict verdict)
 {
     struct buffer out = BUFFER_LIMITED(MAX_ANSWER_BYTES);
+    outputs_close(outputs_of(state));
     assert_int_equal(render_into(state, &verdict, &out), 0);
     json_t *answer =
         json_loadb(out.data, out.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
@@ -341,6 +342,8 @@ static void replies(void **state)
     drop(state);
     make(state);
     outputs_reply(outputs_of(state), NULL);
+    assert_false(outputs_has_error(outputs_of(state)));
+    outputs_close(outputs_of(state));
     assert_true(outputs_has_error(outputs_of(state)));
 }
 
