@@ -101,8 +101,9 @@ def test_stop_while_code_runs_is_quick(running):
 
 def test_expiry_while_huskd_is_away(private):
     service = private().start()
-    sandbox = service.create(ttl_seconds=2)
+    sandbox = service.create()
     namespace = sandbox.namespace("pid")
+    assert sandbox.post("extend", json={"ttl_seconds": 2}).status_code == 200
     service.stop()
     deadline = time.monotonic() + 2.5
     host.until(lambda: time.monotonic() > deadline, 5, "its time to pass")
