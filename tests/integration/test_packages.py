@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -393,6 +394,40 @@ def test_installs_in_one_sandbox_queue(box):
     results = [later(install, box, name) for name in ("plainpkg==1.0", "with-script", "mixed-case-name", "needs-old")]
     assert [one.result(90)["status"] for one in results] == ["success"] * 4
     assert {"plainpkg", "with-script", "needs-old"} <= set(installed(box))
+
+
+def test_lists_and_installs_do_not_disturb_each_other(box):
+    """Somebody asks what is installed all the time."""
+    over = threading.Event()
+
+    def ask():
+        count = 0
+        while not over.is_set():
+            assert "numpy" in installed(box)
+            count += 1
+        return count
+
+    asking = [later(ask) for _ in range(3)]
+    try:
+        for name in ("plainpkg==1.0", "with-script", "plainpkg==2.0", "needs-new", "mixed-case-name"):
+            result = install(box, name)
+            assert result["status"] == "success", result
+    finally:
+        over.set()
+    assert all(one.result(30) > 0 for one in asking)
+
+
+def test_silence_is_filled(private):
+    with Index(Wheel("heldpkg", "1")) as index:
+        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        sandbox = service.create()
+        index.hold.clear()
+        url = f"{service.url}/sandbox/{sandbox.id}/install"
+        with requests.post(url, json={"packages": ["heldpkg"]}, headers={"Accept": "text/event-stream"}, stream=True) as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line.startswith(b":")) == b": keep-alive"
+            index.hold.set()
+            assert b'"status":"success"' in list(lines)[-2]
 
 
 def test_many_sandboxes_at_once(shop):
