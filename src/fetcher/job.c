@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,6 +262,22 @@ static void add_credentials(const struct job *job, const char *url, struct buffe
     (void)buffer_append_text(text, url);
 }
 
+/* Is it on a host whose certificate does not matter? "host" or "host:port". */
+static bool is_trusted(const struct job *job, const char *url)
+{
+    const char *host = strstr(url, "://") + 3;
+    size_t whole = strcspn(host, "/"), name = strcspn(host, ":/"), i;
+    const json_t *entry;
+    json_array_foreach(json_object_get(job->order, "insecure_hosts"), i, entry)
+    {
+        size_t length = json_string_length(entry);
+        if ((length == whole || length == name) &&
+            !strncasecmp(host, json_string_value(entry), length))
+            return true;
+    }
+    return false;
+}
+
 static int download(struct job *job, unsigned number, const struct locked_package *package,
                     struct failure *why)
 {
@@ -276,8 +293,7 @@ static int download(struct job *job, unsigned number, const struct locked_packag
                       "silent\nshow-error\nfail\nlocation\nproto = \"=http,https\"\nretry = 2\n"
                       "connect-timeout = 15\nmax-filesize = %llu\noutput = \"%s\"\nurl = \"%s\"\n",
                       (unsigned long long)job->bytes_left, part, buffer_text(&url));
-    bool insecure = json_array_size(json_object_get(job->order, "insecure_hosts")) > 0;
-    if (r == 0 && insecure)
+    if (r == 0 && is_trusted(job, package->url))
         r = buffer_append_text(&config,
                                "insecure\n"); /* the hash says whether it is the right file */
     if (r < 0)
