@@ -185,6 +185,24 @@ def test_create_with_packages(shop):
     problem(shop.post("/sandbox/create", json={"packages": "x"}), 422, "invalid_field")
 
 
+def test_create_with_packages_takes_a_warm_one(private, index):
+    service = private(pool=1, environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+    host.until(lambda: service.get("/health").json()["sandboxes"]["warm"] == 1, 30, "a warm sandbox")
+    sandbox = service.create(packages=["plainpkg==1.0"], name="furnished")
+    assert sandbox.created["installed"] == [{"name": "plainpkg", "version": "1.0"}]
+    assert sandbox.value("__import__('plainpkg').version") == "1.0"
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+def test_who_asked_for_a_sandbox_with_packages_goes_away(private, pool):
+    with Index(Wheel("heldpkg", "1")) as index:
+        service = private(pool=pool, environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        index.hold.clear()
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            requests.post(f"{service.url}/sandbox/create", json={"packages": ["heldpkg"]}, timeout=3)
+        host.until(lambda: not service.sandboxes() and not service.programs("husk-fetcher"), 20, "nothing to be left of it")
+
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 
