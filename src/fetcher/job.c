@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +70,8 @@ static void add_list(struct job *job, const char *name, const char *key)
         add_variable(job, must_format("%s=%s", name, buffer_text(&text)));
 }
 
+static const char *const retries[] = {[false] = "UV_HTTP_RETRIES=0", [true] = "UV_HTTP_RETRIES=2"};
+
 /* Secrets, such as those in the addresses of indexes, are handed over in the environment: it is nobody else's. */
 static int prepare(struct job *job, struct failure *why)
 {
@@ -78,12 +81,12 @@ static int prepare(struct job *job, struct failure *why)
                                         "UV_CACHE_DIR=/mnt/" CACHE_NOTES,
                                         "UV_PYTHON_DOWNLOADS=never",
                                         "UV_HTTP_TIMEOUT=30",
-                                        "UV_HTTP_RETRIES=1",
                                         "UV_CONCURRENT_DOWNLOADS=8",
                                         "TOKIO_WORKER_THREADS=2",
                                         "RAYON_NUM_THREADS=2",
                                         "UV_KEYRING_PROVIDER=disabled",
                                         "UV_NO_PROGRESS=1"};
+    add_variable(job, retries[true]); /* the first: resolve() changes it */
     for (size_t i = 0; i < ARRAY_LENGTH(fixed); i++)
         add_variable(job, fixed[i]);
     if (*text_of(job, "index"))
@@ -192,24 +195,34 @@ static int run_resolver(struct job *job, bool offline, struct failure *why)
     return program_run(&program, why);
 }
 
-/* An index that cannot be reached is no reason to do without what is here. */
+/* 0, 1: there is no solution, or the index cannot be reached; -errno. */
+static int try_to_resolve(struct job *job, bool offline, bool patient, bool *hopeless,
+                          struct failure *why)
+{
+    job->environment[0] = retries[patient];
+    int r = run_resolver(job, offline, why);
+    const char *said = buffer_text(job->errors);
+    *hopeless = r > 0 && said && strstr(said, "No solution found");
+    return r > 0 ? 1 : r;
+}
+
+/* An index that cannot be reached is no reason to do without what is here, nor to wait for it first. */
 static int resolve(struct job *job, bool *offline, struct failure *why)
 {
+    bool hopeless;
     *offline = false;
     int r = write_requirements(job, why);
     if (r == 0)
-        r = run_resolver(job, false, why);
-    const char *said = buffer_text(job->errors);
-    if (r <= 0 || (said && strstr(said, "No solution found")))
-        return r == 0 ? 0 : r < 0 ? r : fail_plain(why, ENOENT, "unsatisfiable");
-    _cleanup_free_ char *reason = must_copy(said ? said : "");
-    *offline = true;
-    r = run_resolver(job, true, why);
-    if (r == 0)
-        return 0;
-    buffer_clear(job->errors);
-    (void)buffer_append_text(job->errors, reason);
-    return r < 0 ? r : fail_plain(why, ENOENT, "unsatisfiable");
+        r = try_to_resolve(job, false, false, &hopeless, why);
+    if (r > 0 && !hopeless) {
+        *offline = true;
+        r = try_to_resolve(job, true, false, &hopeless, why);
+    }
+    if (r > 0 && *offline) {
+        *offline = false;
+        r = try_to_resolve(job, false, true, &hopeless, why);
+    }
+    return r > 0 ? fail_plain(why, ENOENT, "unsatisfiable") : r;
 }
 
 static int read_lock(struct lock_file *lock, struct failure *why)
@@ -261,6 +274,22 @@ static void add_credentials(const struct job *job, const char *url, struct buffe
     (void)buffer_append_text(text, url);
 }
 
+/* Is it on a host whose certificate does not matter? "host" or "host:port". */
+static bool is_trusted(const struct job *job, const char *url)
+{
+    const char *host = strstr(url, "://") + 3;
+    size_t whole = strcspn(host, "/"), name = strcspn(host, ":/"), i;
+    const json_t *entry;
+    json_array_foreach(json_object_get(job->order, "insecure_hosts"), i, entry)
+    {
+        size_t length = json_string_length(entry);
+        if ((length == whole || length == name) &&
+            !strncasecmp(host, json_string_value(entry), length))
+            return true;
+    }
+    return false;
+}
+
 static int download(struct job *job, unsigned number, const struct locked_package *package,
                     struct failure *why)
 {
@@ -276,8 +305,7 @@ static int download(struct job *job, unsigned number, const struct locked_packag
                       "silent\nshow-error\nfail\nlocation\nproto = \"=http,https\"\nretry = 2\n"
                       "connect-timeout = 15\nmax-filesize = %llu\noutput = \"%s\"\nurl = \"%s\"\n",
                       (unsigned long long)job->bytes_left, part, buffer_text(&url));
-    bool insecure = json_array_size(json_object_get(job->order, "insecure_hosts")) > 0;
-    if (r == 0 && insecure)
+    if (r == 0 && is_trusted(job, package->url))
         r = buffer_append_text(&config,
                                "insecure\n"); /* the hash says whether it is the right file */
     if (r < 0)

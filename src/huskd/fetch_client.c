@@ -26,7 +26,6 @@ struct fetch {
     struct service *service;
     struct fetch_events events;
     struct slot slot;
-    bool held; /* the slot */
     char *order;
     uint64_t keeper_tag; /* 0: not asked */
     struct frame_stream stream;
@@ -105,7 +104,7 @@ static void redacted(struct fetch *fetch, const char *payload, size_t length, ch
     memcpy(text, payload, length);
     text[length] = '\0';
     if (strlen(text) != length || !utf8_valid(text, length))
-        (void)strcpy(text, "(a text that cannot be shown)");
+        (void)snprintf(text, length + 1, "%s", "(a text that cannot be shown)");
     package_source_redact(fetch->service->package_source, text);
 }
 

@@ -152,6 +152,19 @@ static void plain_sentence(const char *words, struct buffer *out)
         out->length--;
 }
 
+/* The last cause says it best. Where the index is is the operator's business. */
+static char *unreachable(const char *said)
+{
+    static const char label[] = "cause: ", address[] = " for url (";
+    for (const char *next; (next = strstr(said, label));)
+        said = next + strlen(label);
+    const char *end = strstr(said, address);
+    size_t length = end ? (size_t)(end - said) : strstr(said, "://") ? 0 : strlen(said);
+    return must_format("ERROR: The package index cannot be reached, or does not answer as it "
+                       "should%s%.*s",
+                       length ? ": " : ".", (int)length, said);
+}
+
 char *install_words_for_failure(const char *words)
 {
     char name[MAX_REQUIREMENT_BYTES] = "";
@@ -182,6 +195,8 @@ char *install_words_for_failure(const char *words)
         return must_format(
             "ERROR: Could not install packages due to an OSError: [Errno 28] No space "
             "left on device. The sandbox's disk is full (disk_mb).");
+    if (strstr(words, "Failed to fetch") || strstr(words, "error sending request"))
+        return unreachable(said);
     if (strstr(words, "No solution found"))
         return must_format("ERROR: Cannot install these packages together: %s\nERROR: "
                            "ResolutionImpossible",

@@ -130,12 +130,10 @@ static void finish(struct install *install, struct install_result *result)
 {
     struct install_events events = install->events;
     leave(install);
-    if (!result->problem) {
-        note_outcome(install, result->error);
-        log_event(LOG_INFO, result->success ? "packages installed" : "packages not installed",
-                  "sandbox", install->sandbox->text, "count",
-                  log_number((int64_t)json_array_size(result->installed)), NULL);
-    }
+    note_outcome(install, result->error);
+    log_event(LOG_INFO, result->success ? "packages installed" : "packages not installed",
+              "sandbox", install->sandbox->text, "count",
+              log_number((int64_t)json_array_size(result->installed)), NULL);
     result->output = buffer_text(&install->output);
     if (!result->output)
         result->output = "";

@@ -29,7 +29,8 @@ enum task {
 struct installer {
     struct installer_setup setup;
     enum task task;
-    struct ticket ticket; /* who waits for an install */
+    json_t *order;        /* the install that comes next; NULL: none */
+    struct ticket ticket; /* who waits for it, or for that which is at work */
     struct ticket listers[MAX_WAITING_REQUESTS];
     size_t lister_count; /* who wait for a list, */
     size_t listing;      /* and how many of them for the one that is being made */
@@ -115,18 +116,41 @@ static void answer_listers(struct installer *installer)
     installer->listing = 0;
 }
 
+static void begin_install(struct installer *installer)
+{
+    const char *arguments[MAX_INSTALL_PACKAGES + 3] = {program, "install"};
+    json_auto_t *order = TAKE_POINTER(installer->order);
+    json_int_t milliseconds = json_integer_value(json_object_get(order, "timeout_ms"));
+    size_t i;
+    const json_t *wheel;
+    json_array_foreach(json_object_get(order, "wheels"), i, wheel) arguments[i + 2] =
+        json_string_value(wheel);
+    if (start(installer, TASK_INSTALL, arguments, (uint64_t)milliseconds) == 0)
+        return;
+    (void)buffer_append_text(&installer->errors, "the container does not start the installer");
+    answer(installer, installer->ticket, installed(installer, 1));
+}
+
 /* One list for all who wait for one. */
-static void list_next(struct installer *installer)
+static void begin_list(struct installer *installer)
 {
     static const char *const arguments[] = {program, "list", NULL};
-    if (installer->task != TASK_NONE || installer->lister_count == 0)
+    installer->listing = installer->lister_count;
+    if (start(installer, TASK_LIST, arguments, LIST_SECONDS * 1000) < 0)
+        answer_listers(installer);
+}
+
+static void begin_next(struct installer *installer)
+{
+    if (installer->task != TASK_NONE || (!installer->order && installer->lister_count == 0))
         return;
     buffer_clear(&installer->output);
     buffer_clear(&installer->errors);
     installer->began = now_ms();
-    installer->listing = installer->lister_count;
-    if (start(installer, TASK_LIST, arguments, LIST_SECONDS * 1000) < 0)
-        answer_listers(installer);
+    if (installer->order)
+        begin_install(installer);
+    else
+        begin_list(installer);
 }
 
 static void on_started(void *user _unused_, int pid _unused_)
@@ -160,7 +184,7 @@ static void on_ended(void *user, const struct process_end *end)
     } else {
         answer(installer, installer->ticket, installed(installer, task == TASK_RECOVER ? 1 : code));
     }
-    list_next(installer);
+    begin_next(installer);
 }
 
 static void too_late(struct timer *timer _unused_, void *user)
@@ -198,33 +222,29 @@ int installer_list(struct installer *installer, struct ticket ticket)
     if (installer->lister_count == ARRAY_LENGTH(installer->listers))
         return -ENOSPC;
     installer->listers[installer->lister_count++] = ticket;
-    list_next(installer);
+    begin_next(installer);
     return 0;
 }
 
-int installer_install(struct installer *installer, struct ticket ticket, const json_t *body)
+int installer_install(struct installer *installer, struct ticket ticket, json_t *body)
 {
-    const char *arguments[MAX_INSTALL_PACKAGES + 3] = {program, "install"};
     const json_t *wheels = json_object_get(body, "wheels");
-    json_int_t milliseconds = json_integer_value(json_object_get(body, "timeout_ms"));
     size_t i;
     const json_t *wheel;
-    if (json_array_size(wheels) == 0 || json_array_size(wheels) > MAX_INSTALL_PACKAGES ||
-        milliseconds <= 0)
-        return -EINVAL;
-    if (installer->task != TASK_NONE)
+    if (installer->order || installer->task == TASK_INSTALL || installer->task == TASK_RECOVER)
         return -EBUSY;
+    if (json_array_size(wheels) == 0 || json_array_size(wheels) > MAX_INSTALL_PACKAGES ||
+        json_integer_value(json_object_get(body, "timeout_ms")) <= 0)
+        return -EINVAL;
     json_array_foreach(wheels, i, wheel)
     {
         if (!json_is_string(wheel))
             return -EINVAL;
-        arguments[i + 2] = json_string_value(wheel);
     }
-    buffer_clear(&installer->output);
-    buffer_clear(&installer->errors);
+    installer->order = json_incref(body);
     installer->ticket = ticket;
-    installer->began = now_ms();
-    return start(installer, TASK_INSTALL, arguments, (uint64_t)milliseconds);
+    begin_next(installer);
+    return 0;
 }
 
 /* --- what init says ----------------------------------------------------------------------------- */
@@ -278,6 +298,7 @@ struct installer *installer_free(struct installer *installer)
     timer_remove(installer->deadline);
     buffer_free(&installer->output);
     buffer_free(&installer->errors);
+    json_decref(installer->order);
     free(installer);
     return NULL;
 }

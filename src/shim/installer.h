@@ -23,7 +23,7 @@ struct installer_setup { /* borrowed */
 struct installer *installer_new(const struct installer_setup *setup);
 struct installer *installer_free(struct installer *installer); /* NULL ok, returns NULL */
 
-/* SHIM_PACKAGES: waits for what is at work. -ENOSPC: too many do. SHIM_INSTALL: -EBUSY when something is at work, -EINVAL. Both
- * -EAGAIN: init does not take it. */
+/* SHIM_PACKAGES and SHIM_INSTALL: each waits for what is at work. -ENOSPC: too many lists are waited for; -EBUSY: another install
+ * is at work, or waits; -EINVAL. */
 int installer_list(struct installer *installer, struct ticket ticket);
-int installer_install(struct installer *installer, struct ticket ticket, const json_t *body);
+int installer_install(struct installer *installer, struct ticket ticket, json_t *body);

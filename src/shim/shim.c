@@ -405,7 +405,7 @@ static void on_packages(struct shim *shim, struct ticket ticket, const json_t *b
 
 static void on_install(struct shim *shim, struct ticket ticket, const json_t *body)
 {
-    if (installer_install(shim->installer, ticket, body) < 0)
+    if (installer_install(shim->installer, ticket, (json_t *)(uintptr_t)body) < 0)
         answer_rejected(shim, ticket, "not_running",
                         "The sandbox is busy with another install, or cannot begin one now.");
 }

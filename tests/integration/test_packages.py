@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import time
 
@@ -11,7 +10,8 @@ import requests
 
 import host
 from local_index import Index, Wheel
-from service import later, problem
+from package_client import failed, install, installed, listing, state
+from service import problem
 
 LOGIN = "reader:s3cr3t-of-the-index"
 
@@ -46,41 +46,6 @@ def box(shop):
     sandbox = shop.create()
     yield sandbox
     sandbox.close()
-
-
-def install(sandbox, *packages, **fields):
-    answer = sandbox.service.post(f"/sandbox/{sandbox.id}/install", json={"packages": list(packages), **fields})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def installed(sandbox):
-    answer = sandbox.service.get(f"/sandbox/{sandbox.id}/packages")
-    assert answer.status_code == 200, answer.text
-    return {one["name"]: one["version"] for one in answer.json()}
-
-
-def state(sandbox, name):
-    return sandbox.service.get(f"/sandbox/{sandbox.id}/packages/{name}").json()
-
-
-LISTING = """
-import hashlib, os
-found = {}
-for folder, _, files in os.walk('/opt/venv'):
-    if '__pycache__' in folder:
-        continue
-    found[folder] = 'folder'
-    for file in files:
-        path = os.path.join(folder, file)
-        found[path] = os.readlink(path) if os.path.islink(path) else (os.stat(path).st_size, os.stat(path).st_mtime_ns)
-print(hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest(), len(found))
-"""
-
-
-def listing(sandbox):
-    """A hash of the names, sizes and times of everything in the environment."""
-    return sandbox.run(LISTING)
 
 
 # ---- the ways to ask -----------------------------------------------------------------------------
@@ -184,6 +149,24 @@ def test_create_with_packages(shop):
     problem(shop.post("/sandbox/create", json={"packages": "x"}), 422, "invalid_field")
 
 
+def test_create_with_packages_takes_a_warm_one(private, index):
+    service = private(pool=1, environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+    host.until(lambda: service.get("/health").json()["sandboxes"]["warm"] == 1, 30, "a warm sandbox")
+    sandbox = service.create(packages=["plainpkg==1.0"], name="furnished")
+    assert sandbox.created["installed"] == [{"name": "plainpkg", "version": "1.0"}]
+    assert sandbox.value("__import__('plainpkg').version") == "1.0"
+
+
+@pytest.mark.parametrize("pool", [0, 1])
+def test_who_asked_for_a_sandbox_with_packages_goes_away(private, pool):
+    with Index(Wheel("heldpkg", "1")) as index:
+        service = private(pool=pool, environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        index.hold.clear()
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            requests.post(f"{service.url}/sandbox/create", json={"packages": ["heldpkg"]}, timeout=3)
+        host.until(lambda: not service.sandboxes() and not service.programs("husk-fetcher"), 20, "nothing to be left of it")
+
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 
@@ -207,15 +190,6 @@ def test_strange_bodies(box):
 
 
 # ---- what cannot be had --------------------------------------------------------------------------
-
-
-def failed(sandbox, *packages, **fields):
-    before = listing(sandbox)
-    result = install(sandbox, *packages, **fields)
-    assert result["status"] == "failed" and result["error"], result
-    assert result["installed"] == []
-    assert listing(sandbox) == before, "a failed install must leave everything as it was"
-    return result["error"]
 
 
 def test_no_such_package(box):
@@ -384,144 +358,6 @@ def test_time_limit(private):
         assert "too long" in failed(service.create(), "slow")
         assert time.monotonic() - began < 30
         host.until(lambda: not service.programs("husk-fetcher"), 10, "the fetcher to be gone")
-
-
-# ---- several, and bad days -----------------------------------------------------------------------
-
-
-def test_installs_in_one_sandbox_queue(box):
-    results = [later(install, box, name) for name in ("plainpkg==1.0", "with-script", "mixed-case-name", "needs-old")]
-    assert [one.result(90)["status"] for one in results] == ["success"] * 4
-    assert {"plainpkg", "with-script", "needs-old"} <= set(installed(box))
-
-
-def test_many_sandboxes_at_once(shop):
-    boxes = [shop.create() for _ in range(6)]
-    results = [later(install, sandbox, "plainpkg") for sandbox in boxes]
-    assert [one.result(120)["status"] for one in results] == ["success"] * 6
-    for sandbox in boxes:
-        sandbox.close()
-
-
-def test_the_caller_goes_away(private):
-    with Index(Wheel("heldpkg", "1"), Wheel("other", "1")) as index:
-        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-        sandbox = service.create()
-        before = listing(sandbox)
-        index.hold.clear()
-        url = f"{service.url}/sandbox/{sandbox.id}/install"
-        with pytest.raises(requests.exceptions.ReadTimeout):
-            requests.post(url, json={"packages": ["heldpkg"]}, timeout=2)
-        host.until(lambda: not service.programs("husk-fetcher"), 10, "the fetcher to be gone")
-        index.hold.set()
-        assert listing(sandbox) == before and state(sandbox, "heldpkg")["status"] == "not_installed"
-        assert install(sandbox, "other")["status"] == "success"
-
-
-def test_the_sandbox_is_closed_meanwhile(private):
-    with Index(Wheel("heldpkg", "1")) as index:
-        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-        sandbox = service.create()
-        index.hold.clear()
-        waiting = later(service.post, f"/sandbox/{sandbox.id}/install", json={"packages": ["heldpkg"]})
-        host.until(lambda: service.programs("husk-fetcher"), 10, "a fetcher")
-        assert sandbox.close().status_code == 200
-        problem(waiting.result(30), 410, "sandbox_closed")
-        host.until(lambda: not service.programs("husk-fetcher"), 10, "the fetcher to be gone")
-
-
-def test_huskd_is_killed_meanwhile(private):
-    with Index(Wheel("heldpkg", "1")) as index:
-        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-        sandbox = service.create()
-        before = listing(sandbox)
-        index.hold.clear()
-        waiting = later(service.post, f"/sandbox/{sandbox.id}/install", json={"packages": ["heldpkg"]})
-        host.until(lambda: service.programs("husk-fetcher"), 10, "a fetcher")
-        service.process.kill()
-        service.process.wait()
-        with pytest.raises(requests.RequestException):
-            waiting.result(30)
-        host.until(lambda: not service.programs("husk-fetcher"), 10, "the fetcher to be gone")
-        index.hold.set()
-        service.start()
-        assert listing(sandbox) == before
-        assert install(sandbox, "heldpkg")["status"] == "success"
-
-
-def test_the_keeper_is_killed_meanwhile(private):
-    with Index(Wheel("heldpkg", "1")) as index:
-        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-        sandbox = service.create()
-        index.hold.clear()
-        waiting = later(install, sandbox, "heldpkg")
-        host.until(lambda: service.programs("husk-fetcher"), 10, "a fetcher")
-        os.kill(service.keeper().pid, signal.SIGKILL)
-        assert waiting.result(60)["status"] == "failed"
-        index.hold.set()
-        host.until(lambda: install(sandbox, "heldpkg")["status"] == "success", 30, "a new keeper")
-
-
-def test_a_restart_of_the_kernel_does_not_harm_an_install(box):
-    results = [later(install, box, "plainpkg"), later(box.service.post, f"/sandbox/{box.id}/restart")]
-    assert results[1].result(60).status_code == 200
-    assert results[0].result(60)["status"] == "success"
-    assert box.value("__import__('plainpkg').version") == "2.0"
-
-
-def test_disk_full(private):
-    with Index(Wheel("fat", "1", files={"fat.py": "", "data.bin": b"\1" * (24 << 20)})) as index:
-        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-        sandbox = service.create(disk_mb=16)
-        assert "No space left" in failed(sandbox, "fat")
-        assert sandbox.value("1 + 1") == 2
-
-
-KILLS = """
-import random, subprocess, time
-for attempt in range(25):
-    install = subprocess.Popen(['/opt/husk/bin/husk-venv', 'install', WHEEL], stdout=subprocess.DEVNULL)
-    time.sleep(random.uniform(0.02, 0.4))
-    install.kill()
-    install.wait()
-    subprocess.run(['pkill', '-9', 'uv'])
-    if subprocess.run(['/opt/husk/bin/husk-venv', 'recover']).returncode:
-        print('recover failed')
-    version = subprocess.run(['/opt/husk/bin/husk-venv', 'list'], capture_output=True, text=True).stdout
-    if 'changing 2' in version:
-        print('done')
-        break
-"""
-
-
-def test_an_install_that_is_killed_is_undone(private):
-    """Whenever that happens: either all of the new is there, or all of the old."""
-    many = {f"changing/part{i}/x{j}.py": f"x = {i}" for i in range(40) for j in range(10)}
-    with Index(Wheel("changing", "1", files=many), Wheel("changing", "2", files=many | {"changing/new.py": ""})) as index:
-        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-        sandbox = service.create()
-        assert install(sandbox, "changing==1")["status"] == "success"
-        before = listing(sandbox)
-        first = {path.name for path in (service.cache / "wheels").iterdir()}
-        assert install(service.create(), "changing==2")["status"] == "success"
-        [wheel] = [path for path in (service.cache / "wheels").iterdir() if path.name not in first]
-        [file] = wheel.iterdir()
-        killed = KILLS.replace("WHEEL", repr(f"{wheel.name}/{file.name}"))
-        for _ in range(3):
-            said = sandbox.run(killed, timeout=80)
-            assert "failed" not in said
-            if "done" in said:
-                assert sandbox.value("__import__('os').path.exists('/opt/venv/lib/python3.13/site-packages/changing/new.py')")
-                assert install(sandbox, "changing==1")["status"] == "success"
-            else:
-                assert listing(sandbox) == before
-        assert install(sandbox, "changing==2")["status"] == "success"
-
-
-def test_a_small_sandbox(private, index):
-    service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-    sandbox = service.create(memory_mb=64, disk_mb=16, pids=32, cpus=0.5)
-    assert install(sandbox, "plainpkg", "with-script")["status"] == "success"
 
 
 # ---- the real index ------------------------------------------------------------------------------

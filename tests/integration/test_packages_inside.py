@@ -4,8 +4,8 @@ import pytest
 
 import host
 from local_index import Index, Wheel
+from package_client import failed, install, installed, listing, state
 from service import later
-from test_packages import failed, install, installed, listing, state
 
 TRAVERSAL = {"../../../../../../home/user/escaped.py": "x = 1\n", "slip/__init__.py": ""}
 PTH = {"harm.pth": "import os; open('/tmp/pth-' + str(os.getpid()), 'w').close()\n", "harm_me.py": ""}

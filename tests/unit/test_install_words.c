@@ -28,6 +28,19 @@ static void failures(void **state)
          "ResolutionImpossible"},
         {"error: No space left on device (os error 28)",
          "ERROR: Could not install packages due to an OSError", "disk_mb"},
+        {"error: Failed to fetch: http://x/simple/y\n  cause: error sending request for url "
+         "(http://x/simple/y)\n  cause: "
+         "Connection refused (os error 111)",
+         "ERROR: The package index cannot be reached, or does not answer as it should: Connection "
+         "refused (os",
+         "111)"},
+        {"error: Failed to fetch: http://x/y\n  cause: HTTP status client error (401 Unauthorized) "
+         "for url (http://x/y)",
+         "ERROR: The package index cannot be reached, or does not answer as it should: HTTP status "
+         "client error (401",
+         "401"},
+        {"error: Failed to fetch: http://secret/y", "ERROR: The package index cannot be reached",
+         "should."},
         {"", "ERROR: no reason was given", "no reason"},
         {"it took too long", "ERROR: it took too long", "too long"},
     };
