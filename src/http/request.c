@@ -38,6 +38,8 @@ struct request *request_new(struct server *server, const char *target)
 void request_free(struct request *request)
 {
     husk_assert(request->phase != REQUEST_WAITING);
+    if (request->own_free)
+        request->own_free(request->own);
     if (request->response)
         MHD_destroy_response(request->response);
     else if (request->stream)

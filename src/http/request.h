@@ -76,6 +76,8 @@ struct request {
     struct stream *stream; /* the answer is sent while it comes into being; NULL: it is not */
     struct timer *timer;
     json_t *collected;
+    void *own; /* freed with the request, by: */
+    void (*own_free)(void *own);
     char sandbox_text[ID_TEXT_SIZE]; /* for the log; "": none */
 };
 

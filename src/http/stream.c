@@ -25,6 +25,8 @@ enum {
 struct stream {
     struct request *request;
     enum stream_kind kind;
+    const struct stream_source *source;
+    void *source_user;
     struct buffer waiting; /* for the client */
     size_t taken;          /* bytes of it that the client has, and the shim no credit for */
     bool whole;            /* what came so far ends with the end of an event */
@@ -59,12 +61,47 @@ const char *stream_kind_name(enum stream_kind kind)
     return kinds[kind].name;
 }
 
+/* --- a shim as the source ---------------------------------------------------------------------- */
+
+static void credit_call(void *user, size_t bytes)
+{
+    const struct request *request = user;
+    sandbox_credit_call(request->sandbox, request->tag, bytes);
+}
+
+static void forget_call(void *user)
+{
+    const struct request *request = user;
+    sandbox_forget_call(request->sandbox, request->tag);
+}
+
+static const struct stream_source shim = {.credit = credit_call, .stop = forget_call};
+
 struct stream *stream_new(struct request *request, enum stream_kind kind)
 {
     struct stream *stream = must_alloc(sizeof *stream);
-    *stream = (struct stream){.request = request, .kind = kind, .whole = true, .open = true};
+    *stream = (struct stream){.request = request,
+                              .kind = kind,
+                              .source = &shim,
+                              .source_user = request,
+                              .whole = true,
+                              .open = true};
     stream->waiting = BUFFER_LIMITED(STREAM_WINDOW_BYTES + ROOM_FOR_END);
     return stream;
+}
+
+struct stream *stream_new_from(struct request *request, const struct stream_source *source,
+                               void *user)
+{
+    struct stream *stream = stream_new(request, STREAM_BYTES);
+    stream->source = source;
+    stream->source_user = user;
+    return stream;
+}
+
+size_t stream_backlog(const struct stream *stream)
+{
+    return stream->waiting.length;
 }
 
 void stream_free(struct stream *stream)
@@ -94,7 +131,7 @@ static void give_credit(struct stream *stream)
     if (!stream->open || stream->taken == 0 ||
         (stream->waiting.length > 0 && stream->taken < STREAM_WINDOW_BYTES / 4))
         return;
-    sandbox_credit_call(stream->request->sandbox, stream->request->tag, stream->taken);
+    stream->source->credit(stream->source_user, stream->taken);
     stream->taken = 0;
 }
 
@@ -131,7 +168,11 @@ static void answer(struct stream *stream)
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
                                                                       supply, stream, free_stream);
     husk_assert(response != NULL);
-    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, kinds[stream->kind].type);
+    if (stream->source->describe)
+        stream->source->describe(stream->source_user, response);
+    else
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                      kinds[stream->kind].type);
     (void)MHD_add_response_header(response, "X-Accel-Buffering",
                                   "no"); /* nginx: pass it on at once */
     request_answer(stream->request, MHD_HTTP_OK, response);
@@ -166,7 +207,7 @@ static void add_end(struct stream *stream, const struct problem *problem)
                              problem->detail, "state_lost", !stopping);
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(json);
-    stream->broken = !stream->whole || !text;
+    stream->broken = !stream->whole || !text || stream->kind == STREAM_BYTES;
     if (!stream->broken && stream->kind == STREAM_EVENTS)
         (void)buffer_printf(&stream->waiting, "event: end\ndata: %s\n\n", text);
     else if (!stream->broken)
@@ -196,7 +237,7 @@ void stream_end(struct stream *stream, const struct problem *problem)
 static void stop_call(struct stream *stream)
 {
     if (stream->open)
-        sandbox_forget_call(stream->request->sandbox, stream->request->tag);
+        stream->source->stop(stream->source_user);
     stream->open = false;
 }
 
