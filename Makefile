@@ -34,7 +34,7 @@ CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/hus
 # Signed links need libsodium, which the programs with privileges do without.
 LINKS := src/base/link.c
 BASE := $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
-SOURCES_huskd       := $(wildcard src/huskd/*.c src/http/*.c) $(LINKS) $(BASE)
+SOURCES_huskd       := $(wildcard src/huskd/*.c src/mcp/*.c src/http/*.c) $(LINKS) $(BASE)
 SOURCES_husk-keeper := $(filter-out src/keeper/anchor_%,$(wildcard src/keeper/*.c)) $(BASE)
 SOURCES_husk-anchor := $(wildcard src/keeper/anchor_*.c) src/keeper/cgroup_tree.c src/keeper/descriptor_store.c $(BASE)
 SOURCES_husk-shim   := $(wildcard src/shim/*.c src/wire/*.c) src/keeper/confine.c $(LINKS) $(BASE)

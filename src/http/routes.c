@@ -21,6 +21,11 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/interrupt", route_interrupt, SMALL, false},
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
     {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, false, true},
+    {"POST", "/mcp", route_mcp, CODE, false},
+    {"DELETE", "/mcp", route_mcp_end, SMALL, false},
+    {"POST", "/mcp/tools/{tool}", route_mcp_tool, CODE, false},
+    {"GET", "/sse", route_sse, SMALL, false},
+    {"POST", "/messages", route_messages, CODE, false},
     {"GET", "/health", route_health, SMALL, true},
 };
 const size_t routes_count = ARRAY_LENGTH(routes);

@@ -22,5 +22,11 @@ void route_interrupt(struct request *request);
 void route_restart(struct request *request);
 /* file_routes.c */
 void route_download(struct request *request);
+/* mcp_routes.c */
+void route_mcp(struct request *request);
+void route_mcp_end(struct request *request);
+void route_mcp_tool(struct request *request);
+void route_sse(struct request *request);
+void route_messages(struct request *request);
 /* health_routes.c */
 void route_health(struct request *request);
