@@ -42,6 +42,8 @@ LIBS_huskd          := -lmicrohttpd -ljansson -lsodium -luuid -linih
 LIBS_husk-keeper    := -lseccomp -luuid
 LIBS_husk-anchor    := -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
+# The service with what the conformance suite of MCP calls, for the tests only.
+CONFORMANCE := tests/conformance/catalog.c $(filter-out src/mcp/catalog.c,$(SOURCES_huskd))
 PROGRAMS  := huskd husk-keeper husk-anchor husk-shim
 UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Everything but the programs' main functions: what a unit test may link.
@@ -95,6 +97,10 @@ $(BUILD)/$(1): $(call objects,$(SOURCES_$(1)))
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))
 
+$(BUILD)/huskd-conformance: $(call objects,$(CONFORMANCE))
+	@echo "  link    $@"
+	@$(CC) $(LINKING) $(LDFLAGS) $^ $(LIBS_huskd) -o $@
+
 # Static and without sanitizers: it runs inside the container, where no library of the host exists.
 $(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/husk/limits.h
 	@mkdir -p $(@D)
@@ -129,8 +135,14 @@ $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"
 	@$(PYTHON) -m venv $(BUILD)/venv && $(BUILD)/venv/bin/pip install -q -r tests/requirements.txt && touch $@
 
+# MCP's clients and its conformance suite, by the npm that comes with the environment above.
+$(BUILD)/node/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/venv/.ready
+	@echo "  node    MCP clients of the tests"
+	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D) && \
+	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --silent && touch $@
+
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
-	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(BUILD)/node/.ready $(BUILD)/huskd-conformance
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
 
 $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt

@@ -67,6 +67,7 @@ struct mcp_call {
     char sandbox_text[ID_TEXT_SIZE];
     uint64_t tag;
     bool made_sandbox;   /* for this call, because none was named */
+    void *own;           /* freed by the handler */
     struct batch *batch; /* of a carrier (batch.h) */
 };
 

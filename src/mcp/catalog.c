@@ -2,7 +2,7 @@
 
 #include "base/attributes.h"
 
-static bool has_none(struct mcp_call *call _unused_, const char *uri _unused_)
+static bool has_none(struct mcp_call *call _unused_, const char *name _unused_)
 {
     return false;
 }
@@ -17,4 +17,5 @@ const struct mcp_catalog mcp_catalog = {.resources = "",
                                         .templates = "",
                                         .prompts = "",
                                         .read_resource = has_none,
+                                        .handle = has_none,
                                         .get_prompt = has_no_prompt};

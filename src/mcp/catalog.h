@@ -17,6 +17,7 @@ struct mcp_catalog {
     const char *resources, *templates, *prompts;
     /* Answer, or false: it is not one of these. */
     bool (*read_resource)(struct mcp_call *call, const char *uri);
+    bool (*handle)(struct mcp_call *call, const char *method);
     bool (*get_prompt)(struct mcp_call *call, const char *name, const json_t *arguments);
 };
 

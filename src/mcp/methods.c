@@ -5,6 +5,7 @@
 #include "base/attributes.h"
 #include "husk/version.h"
 #include "mcp/call.h"
+#include "mcp/catalog.h"
 #include "mcp/era.h"
 #include "mcp/mcp.h"
 #include "mcp/prompts.h"
@@ -111,5 +112,6 @@ void method_handle(struct mcp_call *call, const char *method)
             methods[i].handle(call);
         return;
     }
-    call_fail_unknown(call, method);
+    if (!mcp_catalog.handle(call, method))
+        call_fail_unknown(call, method);
 }

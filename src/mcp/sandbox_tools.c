@@ -197,37 +197,14 @@ static void restart(struct mcp_call *call, json_t *arguments)
 /* --- how models see them ------------------------------------------------------------------------ */
 
 /* clang-format off */
-#define SANDBOX_ID                                                                                 \
-    "sandbox_id": {                                                                                \
-        "type": "string",                                                                          \
-        "description": "Id or name of the sandbox. May be left out if you have exactly one."       \
-    }
-#define SANDBOX                                                                                    \
-    {                                                                                              \
-        "type": "object",                                                                          \
-        "properties": {                                                                            \
-            "sandbox_id": {"type": "string"},                                                      \
-            "name": {"type": ["string", "null"]},                                                  \
-            "state": {"type": "string"},                                                           \
-            "created_at": {"type": "string"},                                                      \
-            "expires_at": {"type": "string"},                                                      \
-            "limits": {"type": "object"}                                                           \
-        },                                                                                         \
-        "required": ["sandbox_id", "expires_at"]                                                   \
-    }
-#define OUTCOME                                                                                    \
-    {                                                                                              \
-        "type": "object",                                                                          \
-        "properties": {"sandbox_id": {"type": "string"}, "status": {"const": "success"}},          \
-        "required": ["sandbox_id", "status"]                                                       \
-    }
-/* The pieces above are replaced first, then all of it becomes a string. */
-#define EXPANDED(...) JSON(__VA_ARGS__)
+#define SANDBOX_ID JSON("sandbox_id": {"type": "string", "description": "Id or name of the sandbox. May be left out if you have exactly one."})
+#define SANDBOX JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "name": {"type": ["string", "null"]}, "state": {"type": "string"}, "created_at": {"type": "string"}, "expires_at": {"type": "string"}, "limits": {"type": "object"}}, "required": ["sandbox_id", "expires_at"]})
+#define OUTCOME JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "status": {"const": "success"}}, "required": ["sandbox_id", "status"]})
 
 const struct mcp_tool tool_create_sandbox = {
     .name = "create_sandbox",
     .run = create,
-    .definition = EXPANDED({
+    .definition = JSON({
         "title": "Create a sandbox",
         "description": "Create an isolated Python sandbox: an IPython kernel with numpy, pandas, scipy and matplotlib in a container of its own, without network. Variables, imports and files stay until it ends, which is after ttl_seconds (one day unless you say otherwise). Returns the sandbox_id for the other tools. You need this only for limits, a name or several sandboxes: execute_python_code makes one by itself.",
         "inputSchema": {
@@ -244,7 +221,7 @@ const struct mcp_tool tool_create_sandbox = {
             },
             "additionalProperties": false
         },
-        "outputSchema": SANDBOX,
+        "outputSchema":) SANDBOX JSON(,
         "annotations": {"readOnlyHint": false, "destructiveHint": false, "idempotentHint": false, "openWorldHint": false}
     }),
 };
@@ -252,13 +229,13 @@ const struct mcp_tool tool_create_sandbox = {
 const struct mcp_tool tool_list_sandboxes = {
     .name = "list_sandboxes",
     .run = list,
-    .definition = EXPANDED({
+    .definition = JSON({
         "title": "List sandboxes",
         "description": "List the sandboxes that exist, with their ids, names, states and when they end.",
         "inputSchema": {"type": "object", "properties": {}, "additionalProperties": false},
         "outputSchema": {
             "type": "object",
-            "properties": {"sandboxes": {"type": "array", "items": SANDBOX}, "count": {"type": "integer"}},
+            "properties": {"sandboxes": {"type": "array", "items":) SANDBOX JSON(}, "count": {"type": "integer"}},
             "required": ["sandboxes", "count"]
         },
         "annotations": {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false}
@@ -268,11 +245,11 @@ const struct mcp_tool tool_list_sandboxes = {
 const struct mcp_tool tool_close_sandbox = {
     .name = "close_sandbox",
     .run = close_sandbox,
-    .definition = EXPANDED({
+    .definition = JSON({
         "title": "Close a sandbox",
         "description": "End a sandbox and remove everything in it: variables, files, processes. Use it when the work is done.",
-        "inputSchema": {"type": "object", "properties": {SANDBOX_ID}, "additionalProperties": false},
-        "outputSchema": OUTCOME,
+        "inputSchema": {"type": "object", "properties": {) SANDBOX_ID JSON(}, "additionalProperties": false},
+        "outputSchema":) OUTCOME JSON(,
         "annotations": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": false}
     }),
 };
@@ -280,16 +257,16 @@ const struct mcp_tool tool_close_sandbox = {
 const struct mcp_tool tool_extend_sandbox = {
     .name = "extend_sandbox",
     .run = extend,
-    .definition = EXPANDED({
+    .definition = JSON({
         "title": "Extend a sandbox's life",
         "description": "Set when a sandbox ends: ttl_seconds from now. Sandboxes end by themselves, with everything in them; use this before that happens.",
         "inputSchema": {
             "type": "object",
-            "properties": {SANDBOX_ID, "ttl_seconds": {"type": "integer", "minimum": 1, "description": "It ends so many seconds from now."}},
+            "properties": {) SANDBOX_ID JSON(, "ttl_seconds": {"type": "integer", "minimum": 1, "description": "It ends so many seconds from now."}},
             "required": ["ttl_seconds"],
             "additionalProperties": false
         },
-        "outputSchema": SANDBOX,
+        "outputSchema":) SANDBOX JSON(,
         "annotations": {"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false}
     }),
 };
@@ -297,11 +274,11 @@ const struct mcp_tool tool_extend_sandbox = {
 const struct mcp_tool tool_interrupt = {
     .name = "interrupt_execution",
     .run = interrupt,
-    .definition = EXPANDED({
+    .definition = JSON({
         "title": "Interrupt what runs",
         "description": "Stop the code that runs in a sandbox now, as Ctrl-C does. Variables are kept. Returns when nothing runs any more.",
-        "inputSchema": {"type": "object", "properties": {SANDBOX_ID}, "additionalProperties": false},
-        "outputSchema": OUTCOME,
+        "inputSchema": {"type": "object", "properties": {) SANDBOX_ID JSON(}, "additionalProperties": false},
+        "outputSchema":) OUTCOME JSON(,
         "annotations": {"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false}
     }),
 };
@@ -309,11 +286,11 @@ const struct mcp_tool tool_interrupt = {
 const struct mcp_tool tool_restart = {
     .name = "restart_kernel",
     .run = restart,
-    .definition = EXPANDED({
+    .definition = JSON({
         "title": "Restart the kernel",
         "description": "Start Python afresh in a sandbox: variables and imports are gone, files are kept. Use it to get out of a confused state or to free memory.",
-        "inputSchema": {"type": "object", "properties": {SANDBOX_ID}, "additionalProperties": false},
-        "outputSchema": OUTCOME,
+        "inputSchema": {"type": "object", "properties": {) SANDBOX_ID JSON(}, "additionalProperties": false},
+        "outputSchema":) OUTCOME JSON(,
         "annotations": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false}
     }),
 };
