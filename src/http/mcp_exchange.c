@@ -158,17 +158,21 @@ static void add_event(struct exchange *exchange, const char *name, const char *d
     pass_on(exchange);
 }
 
+static void add_comment(struct exchange *exchange)
+{
+    (void)buffer_append_text(&exchange->pending, ": keep-alive\n\n");
+    open_stream(exchange);
+    pass_on(exchange);
+}
+
 /* Proxies and clients give up connections that are silent for long. */
 static void keep_alive(struct timer *timer, void *user)
 {
     struct exchange *exchange = user;
     if (exchange->last)
         return;
-    if (exchange->pending.length == 0) {
-        (void)buffer_append_text(&exchange->pending, ": keep-alive\n\n");
-        open_stream(exchange);
-        pass_on(exchange);
-    }
+    if (exchange->pending.length == 0)
+        add_comment(exchange);
     timer_arm(timer, MCP_KEEPALIVE_SECONDS * 1000);
 }
 
@@ -242,7 +246,19 @@ static void notify(void *user, const char *text, size_t length)
         add_event(exchange, "message", text, length);
 }
 
-const struct mcp_outlet exchange_outlet = {.reply = reply, .notify = notify};
+void exchange_end(struct exchange *exchange)
+{
+    exchange->ended = NULL;
+    exchange->last = true;
+    pass_on(exchange);
+}
+
+static void end(void *user)
+{
+    exchange_end(user);
+}
+
+const struct mcp_outlet exchange_outlet = {.reply = reply, .notify = notify, .end = end};
 
 static void reply_plainly(void *user, const struct mcp_reply *reply)
 {
@@ -282,7 +298,11 @@ void exchange_stream(struct exchange *exchange, const char *event, const char *d
 {
     exchange->takes_events = true;
     exchange->ended = ended;
+    exchange->request->lingers = true;
     request_wait(exchange->request, cancel_request);
     watch_silence(exchange);
-    add_event(exchange, event, data, strlen(data));
+    if (event)
+        add_event(exchange, event, data, strlen(data));
+    else
+        add_comment(exchange);
 }

@@ -27,9 +27,11 @@ struct exchange *exchange_new(struct request *request);
 /* The request waits for this call. When its client goes away, so does a modern call; others go on. */
 void exchange_wait(struct exchange *exchange, struct mcp_call *call);
 
-/* A stream from the beginning, with its first event. `ended` is called when it is over, once. */
+/* A stream from the beginning, with its first event (NULL: none). `ended` is called when the client ends it, once. */
 void exchange_stream(struct exchange *exchange, const char *event, const char *data,
                      void (*ended)(struct exchange *exchange));
+/* We end it. */
+void exchange_end(struct exchange *exchange);
 /* For the owner of such a stream. */
 void exchange_set_session(struct exchange *exchange, struct mcp_session *session);
 struct mcp_session *exchange_session(const struct exchange *exchange);

@@ -24,6 +24,16 @@ static void answer_error(struct request *request, unsigned status, enum rpc_code
                           "message", text));
 }
 
+/* To those without a session: the modern era has no such stream. */
+static void answer_method_not_allowed(struct request *request)
+{
+    struct problem problem;
+    (void)snprintf(request->allow, sizeof request->allow, "POST, DELETE");
+    problem_set(&problem, PROBLEM_METHOD_NOT_ALLOWED,
+                "GET is for clients that have a session and take text/event-stream.");
+    answer_problem(request, &problem);
+}
+
 static void answer_accepted(struct request *request)
 {
     static char nothing[] = "";
@@ -109,15 +119,45 @@ void route_mcp_tool(struct request *request)
     finish(exchange, outcome, call);
 }
 
-/* --- HTTP+SSE (2024-11-05) ---------------------------------------------------------------------- */
+/* --- streams of sessions ---------------------------------------------------------------------- */
 
 static void stream_ended(struct exchange *exchange)
 {
     struct mcp_session *session = exchange_session(exchange);
     session->stream = NULL;
-    session_end(server_mcp(exchange_request(exchange)->server), session);
+    if (session->bound)
+        session_end(server_mcp(exchange_request(exchange)->server), session);
 }
 
+/* A newer stream takes the place of an older one, whose client may be long gone. */
+static void begin_stream(struct request *request, struct mcp_session *session, const char *event,
+                         const char *data)
+{
+    struct exchange *exchange = exchange_new(request);
+    if (session->stream)
+        exchange_end(session->stream);
+    session->stream = exchange;
+    session->outlet = &exchange_outlet;
+    exchange_set_session(exchange, session);
+    exchange_stream(exchange, event, data, stream_ended);
+}
+
+/* For what is not the answer to a request: that a resource has changed. */
+void route_mcp_stream(struct request *request)
+{
+    const char *accept = request_header(request, MHD_HTTP_HEADER_ACCEPT);
+    const char *id = request_header(request, "Mcp-Session-Id");
+    struct mcp_session *session = id ? session_find(server_mcp(request->server), id) : NULL;
+    if (!id || !accept || !strstr(accept, "text/event-stream"))
+        answer_method_not_allowed(request);
+    else if (!session || session->bound)
+        answer_error(request, MHD_HTTP_NOT_FOUND, RPC_SESSION_NOT_FOUND,
+                     "There is no such session (any more). Initialize a new one.");
+    else
+        begin_stream(request, session, NULL, NULL);
+}
+
+/* 2024-11-05: everything that the client sends comes to /messages, and everything it gets is in this stream. */
 void route_sse(struct request *request)
 {
     struct mcp_session *session = session_begin(server_mcp(request->server), MCP_LATEST_LEGACY);
@@ -127,11 +167,9 @@ void route_sse(struct request *request)
         problem_set(&problem, PROBLEM_AT_CAPACITY, "There are too many sessions. Try again later.");
         return answer_problem(request, &problem);
     }
-    struct exchange *exchange = exchange_new(request);
-    session->stream = exchange;
-    exchange_set_session(exchange, session);
+    session->bound = true;
     (void)snprintf(endpoint, sizeof endpoint, "/messages?sessionId=%s", session->text);
-    exchange_stream(exchange, "endpoint", endpoint, stream_ended);
+    begin_stream(request, session, "endpoint", endpoint);
 }
 
 void route_messages(struct request *request)
@@ -142,7 +180,7 @@ void route_messages(struct request *request)
         return;
     struct mcp_session *session =
         uri_query(request->query, "sessionId", id, sizeof id) > 0 ? session_find(mcp, id) : NULL;
-    if (!session || !session->stream)
+    if (!session || !session->bound)
         return answer_error(request, MHD_HTTP_NOT_FOUND, RPC_SESSION_NOT_FOUND,
                             "There is no such session (any more): its stream has ended.");
     struct mcp_call *call;

@@ -22,6 +22,7 @@ const struct route routes[] = {
     {"POST", "/sandbox/{id}/restart", route_restart, SMALL, false},
     {"GET", "/sandbox/{id}/download/{path*}", route_download, SMALL, false, true},
     {"POST", "/mcp", route_mcp, CODE, false},
+    {"GET", "/mcp", route_mcp_stream, SMALL, false},
     {"DELETE", "/mcp", route_mcp_end, SMALL, false},
     {"POST", "/mcp/tools/{tool}", route_mcp_tool, CODE, false},
     {"GET", "/sse", route_sse, SMALL, false},

@@ -24,6 +24,7 @@ void route_restart(struct request *request);
 void route_download(struct request *request);
 /* mcp_routes.c */
 void route_mcp(struct request *request);
+void route_mcp_stream(struct request *request);
 void route_mcp_end(struct request *request);
 void route_mcp_tool(struct request *request);
 void route_sse(struct request *request);

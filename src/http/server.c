@@ -312,7 +312,7 @@ size_t server_waiting(const struct server *server)
 {
     size_t count = 0;
     for (const struct request *request = server->requests; request; request = request->next)
-        count += request_is_waiting(request);
+        count += request_is_waiting(request) && !request->lingers;
     return count;
 }
 

@@ -41,6 +41,8 @@ struct mcp_outlet {
     void (*reply)(void *user, const struct mcp_reply *reply);
     /* A notification that belongs to the call, borrowed, without line ends. It may be dropped. NULL: cannot be sent. */
     void (*notify)(void *user, const char *text, size_t length);
+    /* The session whose stream this is has ended. NULL: it is no such stream. */
+    void (*end)(void *user);
 };
 
 struct mcp_call {

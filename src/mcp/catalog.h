@@ -15,9 +15,9 @@ struct mcp_catalog {
     size_t tool_count;
     /* JSON texts: elements of a list, joined by commas; "": none. */
     const char *resources, *templates, *prompts;
+    bool (*has_resource)(const char *uri); /* that can be subscribed to */
     /* Answer, or false: it is not one of these. */
     bool (*read_resource)(struct mcp_call *call, const char *uri);
-    bool (*handle)(struct mcp_call *call, const char *method);
     bool (*get_prompt)(struct mcp_call *call, const char *name, const json_t *arguments);
 };
 

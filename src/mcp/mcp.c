@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "husk/limits.h"
 #include "huskd/service.h"
+#include "loop/loop.h"
 #include "mcp/batch.h"
 #include "mcp/methods.h"
 #include "mcp/session.h"
@@ -30,6 +31,7 @@ struct mcp *mcp_free(struct mcp *mcp)
     }
     session_end_all(mcp);
     tool_table_free(mcp->tools);
+    timer_remove(mcp->watch);
     free(mcp);
     return NULL;
 }

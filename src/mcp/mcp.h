@@ -13,6 +13,8 @@
 
 struct mcp_session;
 struct service;
+struct subscription;
+struct timer;
 struct tool_table;
 
 struct mcp {
@@ -22,6 +24,9 @@ struct mcp {
     struct mcp_session *sessions;
     size_t session_count;
     struct tool_table *tools;
+    struct subscription *subscriptions;
+    size_t subscription_count;
+    struct timer *watch; /* of them */
 };
 
 struct mcp *mcp_new(struct service *service);

@@ -5,16 +5,17 @@
 #include "base/attributes.h"
 #include "husk/version.h"
 #include "mcp/call.h"
-#include "mcp/catalog.h"
 #include "mcp/era.h"
 #include "mcp/mcp.h"
 #include "mcp/prompts.h"
 #include "mcp/resources.h"
 #include "mcp/session.h"
+#include "mcp/subscriptions.h"
 #include "mcp/tools.h"
 
-#define CAPABILITIES                                                                               \
-    "\"capabilities\":{\"tools\":{},\"resources\":{},\"prompts\":{},\"completions\":{}}"
+#define CAPABILITIES(resources)                                                                    \
+    "\"capabilities\":{\"tools\":{},\"resources\":{" resources                                     \
+    "},\"prompts\":{},\"completions\":{}}"
 #define INSTRUCTIONS                                                                               \
     "\"instructions\":\"Husk runs Python in isolated sandboxes. Call execute_python_code with "    \
     "your "                                                                                        \
@@ -46,9 +47,10 @@ static void initialize(struct mcp_call *call)
     }
     _cleanup_buffer_ struct buffer members = {0};
     (void)buffer_printf(&members,
-                        "\"protocolVersion\":\"%s\"," CAPABILITIES
-                        ",\"serverInfo\":{\"name\":\"husk\",\"title\":\"Husk\",\"version\":\"%s\"}"
-                        "," INSTRUCTIONS,
+                        "\"protocolVersion\":\"%s\"," CAPABILITIES(
+                            "\"subscribe\":true") ",\"serverInfo\":{\"name\":\"husk\",\"title\":"
+                                                  "\"Husk\",\"version\":\"%s\"}"
+                                                  "," INSTRUCTIONS,
                         call->version, HUSK_VERSION);
     call_answer_members(call, members.data, members.length);
 }
@@ -56,8 +58,8 @@ static void initialize(struct mcp_call *call)
 static void discover(struct mcp_call *call)
 {
     call->shared_cache = true;
-    answer_text(call, "\"supportedVersions\":[\"" MCP_MODERN_VERSION "\"]," CAPABILITIES
-                      "," INSTRUCTIONS);
+    answer_text(call, "\"supportedVersions\":[\"" MCP_MODERN_VERSION
+                      "\"]," CAPABILITIES("") "," INSTRUCTIONS);
 }
 
 static void ping(struct mcp_call *call)
@@ -87,6 +89,8 @@ static const struct {
     {"resources/list", BOTH, true, resources_list},
     {"resources/templates/list", BOTH, true, resources_templates},
     {"resources/read", BOTH, true, resources_read},
+    {"resources/subscribe", LEGACY, false, subscriptions_add},
+    {"resources/unsubscribe", LEGACY, false, subscriptions_remove},
     {"prompts/list", BOTH, true, prompts_list},
     {"prompts/get", BOTH, false, prompts_get},
     {"completion/complete", BOTH, false, completion_complete},
@@ -112,6 +116,5 @@ void method_handle(struct mcp_call *call, const char *method)
             methods[i].handle(call);
         return;
     }
-    if (!mcp_catalog.handle(call, method))
-        call_fail_unknown(call, method);
+    call_fail_unknown(call, method);
 }

@@ -61,9 +61,8 @@ void resources_fail(struct mcp_call *call, const char *uri, const char *why)
               json_pack("{s:s}", "uri", uri), "%s", why);
 }
 
-/* "husk://sandbox/path/to" into its parts. NULL: good, or why not. */
-static const char *split(const char *uri, char sandbox[ID_TEXT_SIZE + MAX_NAME_LENGTH],
-                         char path[MAX_FILE_PATH_BYTES + 1])
+const char *resources_split(const char *uri, char sandbox[RESOURCE_SANDBOX_SIZE],
+                            char path[MAX_FILE_PATH_BYTES + 1])
 {
     if (!starts_with(uri, scheme))
         return "Resources here are files of sandboxes: husk://{sandbox}/{path}.";
@@ -71,8 +70,7 @@ static const char *split(const char *uri, char sandbox[ID_TEXT_SIZE + MAX_NAME_L
     const char *slash = strchr(authority, '/');
     if (!slash || !slash[1])
         return "The address names no file: husk://{sandbox}/{path}.";
-    if (uri_decode(authority, (size_t)(slash - authority), sandbox,
-                   ID_TEXT_SIZE + MAX_NAME_LENGTH) < 0 ||
+    if (uri_decode(authority, (size_t)(slash - authority), sandbox, RESOURCE_SANDBOX_SIZE) < 0 ||
         uri_decode(slash + 1, strlen(slash + 1), path, MAX_FILE_PATH_BYTES + 1) < 0)
         return "The address is too long or not well-formed.";
     return NULL;
@@ -193,8 +191,8 @@ static void read_file(struct mcp_call *call, const char *uri)
 {
     struct service *service = call->mcp->service;
     struct problem problem;
-    char reference[ID_TEXT_SIZE + MAX_NAME_LENGTH], path[MAX_FILE_PATH_BYTES + 1];
-    const char *fault = split(uri, reference, path);
+    char reference[RESOURCE_SANDBOX_SIZE], path[MAX_FILE_PATH_BYTES + 1];
+    const char *fault = resources_split(uri, reference, path);
     if (fault)
         return resources_fail(call, uri, fault);
     const struct sandbox *sandbox = service_find(service, reference, &problem);

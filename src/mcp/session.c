@@ -10,6 +10,7 @@
 #include "huskd/service.h"
 #include "mcp/call.h"
 #include "mcp/mcp.h"
+#include "mcp/subscriptions.h"
 
 /* The one that was not used for longest. Streams end with their connections, and what waits for an answer is in use. */
 static struct mcp_session *find_oldest(const struct mcp *mcp)
@@ -52,6 +53,9 @@ void session_end(struct mcp *mcp, struct mcp_session *session)
         if (call->session == session)
             call_withdraw(call);
     }
+    subscriptions_end(mcp, session);
+    if (session->stream && session->outlet->end)
+        session->outlet->end(session->stream);
     struct mcp_session **link = &mcp->sessions;
     while (*link != session)
         link = &(*link)->next;

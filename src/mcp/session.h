@@ -3,6 +3,7 @@
  * The sandboxes do not end with it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,7 @@
 #include "husk/limits.h"
 
 struct mcp;
+struct mcp_outlet;
 struct mcp_session;
 struct service;
 
@@ -21,12 +23,15 @@ struct mcp_session {
     struct id sandboxes[MAX_MCP_SESSION_SANDBOXES];
     size_t sandbox_count;
     size_t call_count; /* of its calls that wait for something */
-    void *stream;      /* of the HTTP+SSE transport, which ends with it; NULL: none */
+    /* A stream on which it can be told things; NULL: none. */
+    void *stream;
+    const struct mcp_outlet *outlet; /* for `stream` */
+    bool bound;                      /* it ends with the stream (HTTP+SSE) */
 };
 
 /* NULL: there are too many, all of them in use. */
 struct mcp_session *session_begin(struct mcp *mcp, const char *version);
-/* Cancels what it waits for. */
+/* Cancels what it waits for, and ends its stream. */
 void session_end(struct mcp *mcp, struct mcp_session *session);
 void session_end_all(struct mcp *mcp);
 /* NULL: there is none of this id. It counts as used. */

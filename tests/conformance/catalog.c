@@ -182,6 +182,11 @@ static bool read_resource(struct mcp_call *call, const char *uri)
     return true;
 }
 
+static bool has_resource(const char *uri)
+{
+    return strcmp(uri, "test://watched-resource") == 0;
+}
+
 /* --- prompts ------------------------------------------------------------------------------------ */
 
 static const char *argument(const json_t *arguments, const char *name)
@@ -218,13 +223,6 @@ static bool get_prompt(struct mcp_call *call, const char *name, const json_t *ar
     return true;
 }
 
-/* --- methods ------------------------------------------------------------------------------------ */
-
-static bool handle(struct mcp_call *call _unused_, const char *method _unused_)
-{
-    return false;
-}
-
 /* clang-format off */
 const struct mcp_catalog mcp_catalog = {
     .tools = tools,
@@ -241,7 +239,7 @@ const struct mcp_catalog mcp_catalog = {
         {"name": "test_prompt_with_image", "description": "With an image"}
     ),
     .read_resource = read_resource,
-    .handle = handle,
+    .has_resource = has_resource,
     .get_prompt = get_prompt,
 };
 /* clang-format on */
