@@ -133,7 +133,8 @@ void answer_preflight(struct request *request)
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS,
                                   "GET, HEAD, POST, PUT, DELETE");
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
-                                  "Authorization, Content-Type, X-API-Key, X-Request-Id");
+                                  "Authorization, Content-Type, X-API-Key, X-Request-Id, "
+                                  "Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name");
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
     request_answer(request, MHD_HTTP_NO_CONTENT, response);
 }
