@@ -34,7 +34,7 @@ CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/hus
 # Signed links need libsodium, which the programs with privileges do without.
 LINKS := src/base/link.c
 BASE := $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
-SOURCES_huskd       := $(wildcard src/huskd/*.c src/http/*.c) $(LINKS) $(BASE)
+SOURCES_huskd       := $(wildcard src/huskd/*.c src/mcp/*.c src/http/*.c) $(LINKS) $(BASE)
 SOURCES_husk-keeper := $(filter-out src/keeper/anchor_%,$(wildcard src/keeper/*.c)) $(BASE)
 SOURCES_husk-anchor := $(wildcard src/keeper/anchor_*.c) src/keeper/cgroup_tree.c src/keeper/descriptor_store.c $(BASE)
 SOURCES_husk-fetcher := $(wildcard src/fetcher/*.c) src/keeper/confine.c $(BASE)
@@ -47,6 +47,8 @@ LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
 PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter husk-fetcher
+# The service with what the conformance suite of MCP calls, for the tests only.
+CONFORMANCE := tests/conformance/catalog.c $(filter-out src/mcp/catalog.c,$(SOURCES_huskd))
 UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Everything but the programs' main functions: what a unit test may link.
 TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
@@ -99,6 +101,10 @@ $(BUILD)/$(1): $(call objects,$(SOURCES_$(1)))
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))
 
+$(BUILD)/huskd-conformance: $(call objects,$(CONFORMANCE))
+	@echo "  link    $@"
+	@$(CC) $(LINKING) $(LDFLAGS) $^ $(LIBS_huskd) -o $@
+
 # Static and without sanitizers: it runs inside the container, where no library of the host exists.
 $(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/husk/limits.h
 	@mkdir -p $(@D)
@@ -133,8 +139,14 @@ $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"
 	@$(PYTHON) -m venv $(BUILD)/venv && $(BUILD)/venv/bin/pip install -q -r tests/requirements.txt && touch $@
 
+# MCP's clients and its conformance suite, by the npm that comes with the environment above.
+$(BUILD)/node/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/venv/.ready
+	@echo "  node    MCP clients of the tests"
+	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D) && \
+	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --silent && touch $@
+
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
-	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(BUILD)/node/.ready $(BUILD)/huskd-conformance
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
 
 $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt

@@ -15,7 +15,7 @@ cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error
 shellcheck "$@" || complain "shellcheck found something"
 
 # A folder includes itself, base, loop and husk/; what else it may include stands here.
-declare -A also=([base]="" [loop]="" [wire]="" [keeper]="" [shim]="wire" [porter]="" [fetcher]="" [huskd]="" [http]="huskd")
+declare -A also=([base]="" [loop]="" [wire]="" [keeper]="" [shim]="wire" [porter]="" [fetcher]="" [huskd]="" [mcp]="huskd" [http]="huskd mcp")
 for file in $(git ls-files --cached --others --exclude-standard 'src/*.c' 'src/*.h'); do
     folder=$(cut -d/ -f2 <<<"$file")
     [ -n "${also[$folder]+known}" ] || { complain "$file: folder $folder has no line in tests/lint.sh"; continue; }

@@ -92,6 +92,32 @@ enum {
         64 *
         MIB, /* of a text that was cut, in a file; for code the kernel has a limit of its own */
 
+    /* MCP, in huskd */
+    MAX_MCP_ID_BYTES = 256,   /* of a request's id, and of a progress token */
+    MAX_MCP_NAME_BYTES = 128, /* of a method, a tool, a prompt */
+    MAX_MCP_CURSOR_BYTES = 64,
+    MAX_MCP_BATCH = 32,   /* messages in one, of 2025-03-26 */
+    MAX_MCP_CALLS = 4096, /* that wait for something, all together */
+    MAX_MCP_SESSIONS =
+        4096, /* of clients with a handshake; the one unused for longest makes room */
+    MAX_MCP_SESSION_CALLS = 64,      /* of them, that wait for something */
+    MAX_MCP_SESSION_SANDBOXES = 64,  /* remembered as its own */
+    MCP_SESSION_SECONDS = 24 * 3600, /* unused, then it is forgotten */
+    MAX_MCP_COMPLETIONS = 100,       /* the protocol's own limit */
+    MAX_MCP_LISTED = 500,            /* sandboxes in one answer */
+    MAX_MCP_RESOURCE_BYTES = 8 * MIB,
+    MAX_MCP_SUBSCRIPTIONS = 256, /* files that are watched, all together */
+    MCP_WATCH_MILLISECONDS = 2000,
+    MCP_DEFAULT_IDLE_SECONDS = 3600, /* of a sandbox that nobody asked for by name */
+    MCP_KEEPALIVE_SECONDS = 10,
+
+    /* Executions for MCP: a model reads the answer */
+    MAX_TOOL_TEXT_BYTES = 64 * KIB,     /* stdout, and stderr, and one result as text */
+    MAX_TOOL_RESULTS_BYTES = 512 * KIB, /* all results as text */
+    MAX_TOOL_IMAGES_BYTES = 16 * MIB,   /* all images, as base64 */
+    MAX_TOOL_LINE_BYTES = 160,          /* of the last line of output, in a progress notification */
+    PROGRESS_MILLISECONDS = 1000,       /* between two of them */
+
     /* Files of a sandbox */
     MAX_FILE_PATH_BYTES = 1024, /* relative to the working directory */
     MAX_FILE_NAME_BYTES = 255,

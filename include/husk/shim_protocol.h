@@ -23,7 +23,11 @@ enum shim_type {
                      "auto_install": true,
                      "stdin": ["line", …] | "ask", "stream": "sse" | "ndjson", "detach":
                      "<execution id>". ← SHIM_RESULT or SHIM_REJECTED; with stream, SHIM_STREAM before
-                     that; with detach, SHIM_DONE at once, the result is kept for SHIM_FETCH */
+                     that; with detach, SHIM_DONE at once, the result is kept for SHIM_FETCH.
+                     "mcp": {"sandbox": "<id>", "note": "…", "links": bool, "progress": bool}: SHIM_RESULT has the
+                     members of an MCP tool's result instead, without braces; with progress, each SHIM_STREAM
+                     before it has members of a progress notification: some hundred bytes, once a second.
+                     No line ends in either */
     SHIM_CANCEL, /* tag of an execution whose caller went away: forget it if queued, interrupt it if
                     running. The answer still comes (and is ignored); a stream ends at once */
     SHIM_CREDIT, /* tag of a stream; struct shim_credit: the client has taken so many bytes */

@@ -11,10 +11,10 @@
 #include "http/response.h"
 #include "http/router.h"
 #include "http/routes.h"
-#include "http/uri.h"
 #include "huskd/config.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
+#include "huskd/uri.h"
 
 /* --- the parts of a request --------------------------------------------------------------------- */
 

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-#include "http/create_fields.h"
 #include "http/execute_fields.h"
-#include "http/json_body.h"
 #include "http/request.h"
 #include "husk/limits.h"
 #include "huskd/config.h"
+#include "huskd/create_fields.h"
+#include "huskd/json_body.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 

@@ -4,14 +4,15 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "http/create_fields.h"
-#include "http/json_body.h"
 #include "http/request.h"
-#include "http/uri.h"
 #include "huskd/config.h"
+#include "huskd/create_fields.h"
+#include "huskd/json_body.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
+#include "huskd/stdin_lines.h"
+#include "huskd/uri.h"
 
 /* --- the query ---------------------------------------------------------------------------------- */
 
@@ -46,58 +47,15 @@ static bool query_flag(const struct request *request, const char *key, bool *val
 
 /* --- stdin -------------------------------------------------------------------------------------- */
 
-/* One line without its line end. */
-static int add_line(json_t *lines, const char *text, size_t length)
-{
-    if (length > 0 && text[length - 1] == '\n')
-        length--;
-    return json_array_append_new(lines, json_stringn(text, length));
-}
-
-/* A text as the lines that a file of that content has. A new reference; NULL: too many, or no memory. */
-static json_t *lines_of_text(const char *text, size_t length)
-{
-    json_auto_t *lines = json_array();
-    while (length > 0) {
-        const char *end = memchr(text, '\n', length);
-        size_t taken = end ? (size_t)(end - text) + 1 : length;
-        if (json_array_size(lines) == MAX_STDIN_LINES || add_line(lines, text, taken) < 0)
-            return NULL;
-        text += taken;
-        length -= taken;
-    }
-    return json_incref(lines);
-}
-
-static json_t *lines_of_list(const json_t *list, size_t *ret_bytes)
-{
-    json_auto_t *lines = json_array();
-    size_t i;
-    json_t *line;
-    json_array_foreach(list, i, line)
-    {
-        *ret_bytes += json_string_length(line);
-        if (!json_is_string(line) ||
-            add_line(lines, json_string_value(line), json_string_length(line)) < 0)
-            return NULL;
-    }
-    return json_incref(lines);
-}
-
 static bool read_input(const json_t *body, struct execute_fields *fields, struct problem *problem)
 {
     json_t *given = json_body_value(body, "stdin");
     const char *text = json_string_value(given);
-    size_t bytes = json_string_length(given);
     if (!given)
         return true;
-    if (text && fields->stream && !strcmp(text, "ask"))
-        fields->input = json_incref(given);
-    else if (text && bytes <= MAX_STDIN_BYTES)
-        fields->input = lines_of_text(text, bytes);
-    else if (json_is_array(given) && json_array_size(given) <= MAX_STDIN_LINES)
-        fields->input = lines_of_list(given, &bytes);
-    if (fields->input && bytes <= MAX_STDIN_BYTES)
+    bool asks = text && fields->stream && !strcmp(text, "ask");
+    fields->input = asks ? json_incref(given) : stdin_lines(given);
+    if (fields->input)
         return true;
     problem_set(problem, PROBLEM_INVALID_FIELD,
                 "stdin must be a string or a list of strings, of at most %d bytes and %d lines.",

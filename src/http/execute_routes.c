@@ -5,11 +5,11 @@
 
 #include "base/attributes.h"
 #include "http/execute_fields.h"
-#include "http/json_body.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
 #include "http/shim_call.h"
+#include "huskd/json_body.h"
 #include "huskd/sandbox.h"
 
 enum {

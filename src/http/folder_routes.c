@@ -13,11 +13,11 @@
 #include "http/response.h"
 #include "http/routes.h"
 #include "http/stream.h"
-#include "http/uri.h"
 #include "huskd/porter_client.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
+#include "huskd/uri.h"
 
 /* Belongs to its request (request->own). */
 struct folder_job {

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/link.h"
 #include "http/request.h"
-#include "http/uri.h"
 #include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
+#include "huskd/uri.h"
 
 /* The sandbox that was asked for, live or not, and its key. */
 static bool find_target(const struct request *request, struct link_target *target)

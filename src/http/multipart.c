@@ -8,7 +8,7 @@
 #include "base/attributes.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "http/uri.h"
+#include "huskd/uri.h"
 
 enum multipart_state {
     IN_CONTENT,  /* of a part, or in front of the first one */

@@ -86,6 +86,7 @@ struct request {
     size_t answer_bytes; /* of a large answer, in memory until the client has it */
     uint64_t answered_ms;
     bool suspended;
+    bool lingers; /* the answer is a stream that has no end of its own */
 
     /* What a handler waits for; the handler's own. */
     void (*cancel)(struct request *request);

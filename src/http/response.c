@@ -151,7 +151,8 @@ void answer_preflight(struct request *request)
                                   "GET, HEAD, POST, PUT, DELETE");
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS,
                                   "Authorization, Content-Type, Range, If-Range, If-None-Match, "
-                                  "X-API-Key, X-Request-Id");
+                                  "X-API-Key, X-Request-Id, Mcp-Session-Id, "
+                                  "MCP-Protocol-Version, Mcp-Method, Mcp-Name");
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
     request_answer(request, MHD_HTTP_NO_CONTENT, response);
 }

@@ -39,6 +39,12 @@ const struct route routes[] = {
     {"GET", "/sandbox/{id}/download", route_download, SMALL},
     {"GET", "/sandbox/{id}/download/", route_download, SMALL}, /* what clients make of "/." */
     {"GET", "/sandbox/file", route_file, SMALL, .linked = true, .by_query = true},
+    {"POST", "/mcp", route_mcp, CODE},
+    {"GET", "/mcp", route_mcp_stream, SMALL},
+    {"DELETE", "/mcp", route_mcp_end, SMALL},
+    {"POST", "/mcp/tools/{tool}", route_mcp_tool, CODE},
+    {"GET", "/sse", route_sse, SMALL},
+    {"POST", "/messages", route_messages, CODE},
     {"GET", "/health", route_health, SMALL, .open = true},
 };
 const size_t routes_count = ARRAY_LENGTH(routes);

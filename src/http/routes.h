@@ -35,5 +35,12 @@ void route_file(struct request *request);
 /* folder_routes.c */
 void route_list_files(struct request *request);
 void route_remove_file(struct request *request);
+/* mcp_routes.c */
+void route_mcp(struct request *request);
+void route_mcp_stream(struct request *request);
+void route_mcp_end(struct request *request);
+void route_mcp_tool(struct request *request);
+void route_sse(struct request *request);
+void route_messages(struct request *request);
 /* health_routes.c */
 void route_health(struct request *request);

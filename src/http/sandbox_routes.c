@@ -2,16 +2,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/create_fields.h"
-#include "http/json_body.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
-#include "http/sandbox_json.h"
 #include "huskd/config.h"
+#include "huskd/create_fields.h"
+#include "huskd/json_body.h"
 #include "huskd/keeper_client.h"
 #include "huskd/packages.h"
 #include "huskd/sandbox.h"
+#include "huskd/sandbox_json.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
 

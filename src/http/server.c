@@ -20,6 +20,7 @@
 #include "huskd/problem.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
+#include "mcp/mcp.h"
 
 enum {
     CLIENT_WENT_AWAY = 499, /* as nginx logs it; nobody reads it */
@@ -30,6 +31,7 @@ enum {
 struct server {
     struct service *service;
     const struct guard *guard;
+    struct mcp *mcp;
     struct MHD_Daemon *daemon;
     struct source *source;
     struct peers *peers;
@@ -326,10 +328,12 @@ struct server *server_new(struct service *service, const struct guard *guard, in
     server->service = service;
     server->guard = guard;
     server->peers = peers_new(service->loop);
+    server->mcp = mcp_new(service);
     server->daemon = start_daemon(server, listen_fd);
     if (!server->daemon) {
         close_fd(listen_fd);
         peers_free(server->peers);
+        mcp_free(server->mcp);
         free(server);
         (void)fail_plain(why, EIO, "libmicrohttpd could not be started");
         return NULL;
@@ -346,11 +350,16 @@ void server_stop_listening(struct server *server)
     close_fd(MHD_quiesce_daemon(server->daemon));
 }
 
+struct mcp *server_mcp(const struct server *server)
+{
+    return server->mcp;
+}
+
 size_t server_waiting(const struct server *server)
 {
     size_t count = 0;
     for (const struct request *request = server->requests; request; request = request->next)
-        count += request_is_waiting(request);
+        count += request_is_waiting(request) && !request->lingers;
     return count;
 }
 
@@ -388,6 +397,7 @@ struct server *server_free(struct server *server)
     loop_before_wait(server->service->loop, NULL, NULL);
     source_remove(server->source);
     MHD_stop_daemon(server->daemon);
+    mcp_free(server->mcp);
     peers_free(server->peers);
     free(server);
     return NULL;

@@ -6,6 +6,7 @@
 #include "base/failure.h"
 
 struct guard;
+struct mcp;
 struct server;
 struct service;
 
@@ -14,6 +15,7 @@ struct server *server_new(struct service *service, const struct guard *guard, in
                           struct failure *why);
 /* Take no new connections; those that are there are answered. */
 void server_stop_listening(struct server *server);
+struct mcp *server_mcp(const struct server *server);
 /* Requests that wait for something. */
 size_t server_waiting(const struct server *server);
 /* Requests whose answer is not wholly sent, waiting ones included. */

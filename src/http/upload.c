@@ -17,12 +17,12 @@
 #include "http/multipart.h"
 #include "http/request.h"
 #include "http/response.h"
-#include "http/uri.h"
 #include "huskd/keeper_client.h"
 #include "huskd/porter_client.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
+#include "huskd/uri.h"
 
 struct upload_file {
     int fd;     /* -1: the keeper is asked for it, or has it already */

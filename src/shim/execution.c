@@ -9,6 +9,14 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+static struct recorder *recorder_of(const struct execution *execution)
+{
+    if (execution->tool)
+        return tool_answer_recorder(execution->tool);
+    return execution->stream ? event_stream_recorder(execution->stream)
+                             : answer_recorder(execution->answer);
+}
+
 struct execution *execution_new(const struct order *order, struct event_stream *stream)
 {
     struct execution *execution = must_alloc(sizeof *execution);
@@ -18,15 +26,16 @@ struct execution *execution_new(const struct order *order, struct event_stream *
                                     .colours = order->colours,
                                     .auto_install = order->auto_install,
                                     .timeout_ms = order->timeout_ms,
+                                    .accepted_at = now_ms(),
                                     .stream = stream};
     if (order->execution_id)
         (void)format_text(execution->id, sizeof execution->id, "%s", order->execution_id);
     input_init(&execution->input, order->input, order->lines);
-    if (!stream)
+    if (order->tool.sandbox)
+        execution->tool = tool_answer_new(&order->tool);
+    else if (!stream)
         execution->answer = answer_new();
-    execution->outputs =
-        outputs_new(stream ? event_stream_recorder(stream) : answer_recorder(execution->answer),
-                    order->colours);
+    execution->outputs = outputs_new(recorder_of(execution), order->colours);
     return execution;
 }
 
@@ -35,12 +44,14 @@ struct execution *execution_free(struct execution *execution)
     if (!execution)
         return NULL;
     timer_remove(execution->deadline);
+    timer_remove(execution->progress);
     json_decref(execution->code);
     json_decref(execution->env);
     json_decref(execution->files);
     input_free(&execution->input);
     outputs_free(execution->outputs);
     answer_free(execution->answer);
+    tool_answer_free(execution->tool);
     free(execution);
     return NULL;
 }
@@ -185,6 +196,21 @@ static struct shim_result_head head_of(const struct verdict *verdict)
                                      .duration_ms = verdict->duration_ms};
 }
 
+static void render_tool(struct execution *execution, const struct verdict *verdict,
+                        struct buffer *payload)
+{
+    struct tool_frame frame = {.outputs = execution->outputs,
+                               .verdict = verdict,
+                               .files = execution->files,
+                               .files_truncated = execution->files_truncated};
+    size_t before = payload->length;
+    if (tool_answer_render(execution->tool, &frame, payload) == 0)
+        return;
+    tool_answer_empty(execution->tool);
+    payload->length = before;
+    (void)tool_answer_render(execution->tool, &frame, payload);
+}
+
 void execution_render(struct execution *execution, const struct verdict *verdict,
                       struct buffer *payload)
 {
@@ -195,6 +221,8 @@ void execution_render(struct execution *execution, const struct verdict *verdict
                                  .files_truncated = execution->files_truncated,
                                  .execution_id = *execution->id ? execution->id : NULL};
     (void)buffer_append(payload, &head, sizeof head);
+    if (execution->tool)
+        return render_tool(execution, verdict, payload);
     if (answer_render(execution->answer, &frame, payload) == 0)
         return;
     struct answer *empty = answer_new();
@@ -218,4 +246,10 @@ void execution_end_stream(struct execution *execution, const struct verdict *ver
         (void)json_object_set_new(end, "files_truncated", json_true());
     (void)outputs_describe_end(execution->outputs, verdict, end);
     event_stream_finish(stream, end, &head);
+}
+
+void execution_tell_progress(const struct execution *execution, struct buffer *out)
+{
+    (void)tool_answer_progress(execution->tool, now_ms() - execution->accepted_at,
+                               execution->number != 0, out);
 }

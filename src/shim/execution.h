@@ -18,6 +18,7 @@
 #include "shim/input.h"
 #include "shim/order.h"
 #include "shim/outputs.h"
+#include "shim/tool_answer.h"
 
 enum stop_reason {
     STOP_NONE,
@@ -61,7 +62,10 @@ struct execution {
     enum stop_reason stop;
     struct input input;
     struct event_stream *stream; /* either this, borrowed, … */
-    struct answer *answer;       /* … or this is where the output goes */
+    struct answer *answer;       /* … or this, … */
+    struct tool_answer *tool;    /* … or this is where the output goes */
+    struct timer *progress;      /* `tool`: armed if somebody wants to know; NULL: nobody does */
+    uint64_t accepted_at;
     struct outputs *outputs;
     json_t *files;        /* what it created or changed, once it is over */
     bool files_truncated; /* there may be more */
@@ -97,6 +101,9 @@ void execution_render(struct execution *execution, const struct verdict *verdict
                       struct buffer *payload);
 /* The last events of its stream, which is given away. */
 void execution_end_stream(struct execution *execution, const struct verdict *verdict);
+
+/* For an MCP tool: append what a progress notification says now. */
+void execution_tell_progress(const struct execution *execution, struct buffer *out);
 
 /* Is the kernel to be replaced after this ending? */
 bool ending_replaces_kernel(enum ending ending);

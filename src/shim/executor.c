@@ -83,6 +83,7 @@ static void deliver(struct executor *executor, struct execution *execution,
     /* Its output may be large and is there twice now. */
     execution->outputs = outputs_free(execution->outputs);
     execution->answer = answer_free(execution->answer);
+    execution->tool = tool_answer_free(execution->tool);
     if (*execution->id)
         kept_results_add(executor->kept, execution->id, NULL, &payload);
     else
@@ -238,6 +239,21 @@ static void deadline_expired(struct timer *timer, void *user)
     struct execution *waiting = find_waiting(executor, timer);
     waiting->stop = STOP_TIMEOUT;
     end_waiting(executor, waiting, ENDING_NOT_RUN, NULL);
+}
+
+static void progress_expired(struct timer *timer, void *user)
+{
+    struct executor *executor = user;
+    const struct execution *execution = executor->running;
+    if (!execution || execution->progress != timer) {
+        execution = executor->first;
+        while (execution->progress != timer)
+            execution = execution->next;
+    }
+    _cleanup_buffer_ struct buffer payload = {0};
+    execution_tell_progress(execution, &payload);
+    executor->setup.sink->progress(executor->setup.user, execution->ticket, &payload);
+    timer_arm(timer, PROGRESS_MILLISECONDS);
 }
 
 /* --- missing messages ----------------------------------------------------------------------- */
@@ -458,6 +474,10 @@ int executor_submit(struct executor *executor, const struct order *order)
     struct execution *execution = execution_new(order, stream);
     execution->deadline = timer_add(executor->setup.loop, deadline_expired, executor);
     timer_arm(execution->deadline, order->timeout_ms);
+    if (order->tool.progress) {
+        execution->progress = timer_add(executor->setup.loop, progress_expired, executor);
+        timer_arm(execution->progress, PROGRESS_MILLISECONDS);
+    }
     size_t ahead = executor->queued + (executor->running != NULL);
     *executor->last = execution;
     executor->last = &execution->next;

@@ -42,6 +42,8 @@ struct executor;
 struct executor_sink {
     /* `payload` of SHIM_RESULT, borrowed */
     void (*result)(void *user, struct ticket ticket, const struct buffer *payload);
+    /* `payload` of SHIM_STREAM about an execution that goes on, borrowed */
+    void (*progress)(void *user, struct ticket ticket, const struct buffer *payload);
     void (*interrupted)(void *user, struct ticket ticket,
                         int status); /* 0: what ran then has ended; -errno */
     void (*changed)(void *user);     /* busy, number of waiting ones, or count */

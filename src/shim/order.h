@@ -9,6 +9,14 @@
 #include "shim/event_stream.h"
 #include "shim/input.h"
 
+/* The answer is the result of an MCP tool (tool_answer.h). */
+struct tool_order {
+    const char *sandbox; /* its id, for the addresses of files; NULL: no tool */
+    const char *note;    /* to stand behind the output; NULL: none */
+    bool links;          /* the client knows links to resources */
+    bool progress;       /* tell how it goes on */
+};
+
 struct order {
     struct ticket ticket;
     json_t *code; /* a string; this and the other JSON is borrowed from the message */
@@ -21,6 +29,7 @@ struct order {
     bool streams;  /* as events, in this format: */
     enum stream_format format;
     const char *execution_id; /* detached; NULL: the caller waits */
+    struct tool_order tool;
 };
 
 /* 0 or -EINVAL. */

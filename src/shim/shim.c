@@ -130,6 +130,12 @@ static void on_result(void *user, struct ticket ticket, const struct buffer *pay
     connection_answer(shim->connection, ticket, SHIM_RESULT, payload->data, payload->length);
 }
 
+static void on_progress(void *user, struct ticket ticket, const struct buffer *payload)
+{
+    struct shim *shim = user;
+    connection_answer(shim->connection, ticket, SHIM_STREAM, payload->data, payload->length);
+}
+
 static void on_interrupted(void *user, struct ticket ticket, int status)
 {
     answer_done(user, ticket, status, status ? "Too many requests to interrupt are waiting." : "");
@@ -152,7 +158,8 @@ static void on_killed(void *user, struct ticket ticket, int status)
     answer_done(user, ticket, status, status ? "Too many requests to end it are waiting." : "");
 }
 
-static const struct executor_sink executor_sink = {on_result, on_interrupted, on_changed};
+static const struct executor_sink executor_sink = {on_result, on_progress, on_interrupted,
+                                                   on_changed};
 static const struct commands_sink commands_sink = {on_result, on_killed, on_changed};
 
 /* --- from the kernel ------------------------------------------------------------------------ */

@@ -93,6 +93,7 @@ class Service:
         self.user = user
         self.stop_seconds = STOP_SECONDS
         self.location = PROGRAMS
+        self.program = "huskd"
         self.process = None
         if config is not None:
             path = self.folder / "husk.conf"
@@ -112,7 +113,7 @@ class Service:
 
     def command(self, *arguments):
         return [
-            str(self.location / "huskd"),
+            str(self.location / self.program),
             "--state", str(self.state),
             "--image", str(self.image),
             "--listen", self.listen,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "http/create_fields.h"
-#include "http/json_body.h"
 #include "huskd/config.h"
+#include "huskd/create_fields.h"
+#include "huskd/json_body.h"
 #include "huskd/name.h"
 #include "huskd/problem.h"
 #include "huskd/record.h"

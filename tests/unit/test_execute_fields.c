@@ -2,9 +2,9 @@
 #include "unit.h"
 
 #include "http/execute_fields.h"
-#include "http/json_body.h"
 #include "http/request.h"
 #include "huskd/config.h"
+#include "huskd/json_body.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 

@@ -4,7 +4,7 @@
 #include <sodium.h>
 
 #include "base/clock.h"
-#include "http/uri.h"
+#include "huskd/uri.h"
 #include "shim/changed_files.h"
 #include "shim/file_links.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/link.h"
 #include "base/percent.h"
-#include "http/uri.h"
+#include "huskd/uri.h"
 
 enum {
     UNTIL = 2000000000

@@ -6,7 +6,7 @@
 
 #include "http/router.h"
 #include "http/routes.h"
-#include "http/uri.h"
+#include "huskd/uri.h"
 
 #define DOWNLOAD "/sandbox/{id}/download/{path*}"
 

@@ -1,13 +1,13 @@
-#include "http/create_fields.h"
+#include "huskd/create_fields.h"
 
 #include <string.h>
 
 #include "base/attributes.h"
 #include "base/clock.h"
-#include "http/json_body.h"
-#include "http/package_fields.h"
 #include "huskd/config.h"
+#include "huskd/json_body.h"
 #include "huskd/name.h"
+#include "huskd/package_fields.h"
 #include "huskd/problem.h"
 #include "huskd/record.h"
 

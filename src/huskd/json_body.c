@@ -1,11 +1,9 @@
-#include "http/json_body.h"
+#include "huskd/json_body.h"
 
 #include "husk/limits.h"
 #include "huskd/problem.h"
 
-/* Before parsing, because jansson goes 2048 levels deep, recursively, and needs many times the memory of the text. Why it
- * will not be parsed, or NULL. Text that is no JSON may pass. */
-static const char *excess(const char *text, size_t length)
+const char *json_body_excess(const char *text, size_t length)
 {
     size_t depth = 0;
     size_t values = 1;
@@ -36,7 +34,7 @@ bool json_body_parse(const char *text, size_t length, json_t **ret, struct probl
         *ret = json_object();
         return true;
     }
-    const char *fault = excess(text, length);
+    const char *fault = json_body_excess(text, length);
     if (fault) {
         problem_set(problem, PROBLEM_MALFORMED_JSON, "%s", fault);
         return false;

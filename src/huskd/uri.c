@@ -1,4 +1,4 @@
-#include "http/uri.h"
+#include "huskd/uri.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -9,6 +9,10 @@
 
 struct problem;
 
+/* Before parsing, because jansson goes 2048 levels deep, recursively, and needs many times the memory of the text. Why it
+ * will not be parsed, or NULL. Text that is no JSON may pass. */
+const char *json_body_excess(const char *text, size_t length);
+
 /* An object (new reference), {} for an empty body. Numbers are all reals. */
 bool json_body_parse(const char *text, size_t length, json_t **ret, struct problem *problem);
 

@@ -1,4 +1,4 @@
-#include "http/sandbox_json.h"
+#include "huskd/sandbox_json.h"
 
 #include "base/clock.h"
 #include "husk/limits.h"

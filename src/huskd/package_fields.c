@@ -1,10 +1,10 @@
-#include "http/package_fields.h"
+#include "huskd/package_fields.h"
 
 #include <string.h>
 
 #include "base/text.h"
-#include "http/json_body.h"
 #include "husk/limits.h"
+#include "huskd/json_body.h"
 #include "huskd/problem.h"
 #include "huskd/requirement.h"
 

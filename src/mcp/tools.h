@@ -1,0 +1,50 @@
+/* The tools that models call. A tool is a line in a table: its definition as models see it, and what it does. Arguments that
+ * are not as they must be, and everything else that a model could mend, give a result that says so (`isError`); only the
+ * name of a tool that does not exist is an error of the protocol. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/attributes.h"
+#include "mcp/call.h"
+
+struct problem;
+struct service;
+
+struct mcp_tool {
+    const char *name;
+    const char *definition; /* JSON: title, description, inputSchema, outputSchema, annotations */
+    /* `arguments` is an object with members that the inputSchema has; borrowed, as long as the call lives. */
+    void (*run)(struct mcp_call *call, json_t *arguments);
+    const char *needs; /* a capability of the client, NULL: none */
+};
+
+/* JSON as it is, as a string of C. */
+#define JSON(...) #__VA_ARGS__
+
+/* All of them, as of the catalog. */
+struct tool_table;
+struct tool_table *tool_table_new(void);
+struct tool_table *tool_table_free(struct tool_table *table); /* NULL ok, returns NULL */
+
+/* Methods. */
+void tools_list(struct mcp_call *call);
+void tools_call(struct mcp_call *call);
+
+/* --- for the tools ---------------------------------------------------------------------------- */
+
+/* The result: a text for the model, and the same for programs (stolen; NULL: none). */
+void tool_answer(struct mcp_call *call, json_t *structured, const char *format, ...) _printf_(3, 4);
+/* It did not work, and this is what to do about it. */
+void tool_fail(struct mcp_call *call, const char *format, ...) _printf_(2, 3);
+void tool_fail_problem(struct mcp_call *call, const struct problem *problem);
+
+/* The sandbox that `sandbox_id` names, or the only one of this session: into call->sandbox. False: there is none, and that is
+ * answered; or, with `ret_none`, it was not named and there is none yet. */
+bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret_none);
+
+/* sandbox_tools.c, execute_tool.c */
+extern const struct mcp_tool tool_create_sandbox, tool_list_sandboxes, tool_close_sandbox,
+    tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart;

@@ -1,0 +1,81 @@
+// A whole session with one of the TypeScript SDKs: node session.mjs v1|v1-sse|v2|v2-modern URL. Ends with status 0 if
+// everything was as it should be.
+import assert from 'node:assert/strict'
+
+const [way, url] = process.argv.slice(2)
+const me = { name: 'husk-tests', version: '1' }
+
+async function connect() {
+  if (way === 'v1' || way === 'v1-sse') {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
+    const client = new Client(me)
+    if (way === 'v1') {
+      const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+      await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)))
+    } else {
+      const { SSEClientTransport } = await import('@modelcontextprotocol/sdk/client/sse.js')
+      await client.connect(new SSEClientTransport(new URL(`${url}/sse`)))
+    }
+    return client
+  }
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+  const mode = way === 'v2-modern' ? { versionNegotiation: { mode: { pin: '2026-07-28' } } } : {}
+  const client = new Client(me, mode)
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)))
+  assert.equal(client.getProtocolEra(), way === 'v2-modern' ? 'modern' : 'legacy')
+  return client
+}
+
+const client = await connect()
+
+async function call(name, args = {}, error = false) {
+  const result = await client.callTool({ name, arguments: args })
+  assert.equal(result.isError ?? false, error, JSON.stringify(result))
+  return result
+}
+const text = (result) => result.content.filter((item) => item.type === 'text').map((item) => item.text).join('')
+
+const names = (await client.listTools()).tools.map((tool) => tool.name)
+assert(names.includes('execute_python_code'))
+
+const created = await call('create_sandbox', { ttl_seconds: 600 })
+const sandbox_id = created.structuredContent.sandbox_id
+await call('execute_python_code', { code: 'x = 6', sandbox_id })
+assert.equal(text(await call('execute_python_code', { code: 'x * 7', sandbox_id })), '42')
+
+const code = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('p.png')\nopen('t.txt', 'w').write('grün')"
+const plot = await call('execute_python_code', { code, sandbox_id })
+const image = plot.content.find((item) => item.type === 'image')
+assert.equal(Buffer.from(image.data, 'base64').subarray(1, 4).toString(), 'PNG')
+const links = Object.fromEntries(plot.content.filter((item) => item.type === 'resource_link').map((item) => [item.name, item]))
+const [file] = (await client.readResource({ uri: links['t.txt'].uri })).contents
+assert.equal(file.text, 'grün')
+const [picture] = (await client.readResource({ uri: links['p.png'].uri })).contents
+assert.equal(Buffer.from(picture.blob, 'base64').subarray(1, 4).toString(), 'PNG')
+
+const steps = []
+const slow = { name: 'execute_python_code', arguments: { code: "import time; print('go', flush=True); time.sleep(2.5)", sandbox_id } }
+const onprogress = (progress) => steps.push(progress)
+const slept = way.startsWith('v1') ? await client.callTool(slow, undefined, { onprogress }) : await client.callTool(slow, { onprogress })
+assert.equal(text(slept), 'go\n')
+assert(steps.length >= 2 && steps[1].progress > steps[0].progress, JSON.stringify(steps))
+
+// Cancelling interrupts the kernel: the next code does not wait for a minute.
+const controller = new AbortController()
+const endless = { name: 'execute_python_code', arguments: { code: 'while True: pass', sandbox_id } }
+const options = { signal: controller.signal }
+const pending = way.startsWith('v1') ? client.callTool(endless, undefined, options) : client.callTool(endless, options)
+setTimeout(() => controller.abort('enough'), 1000)
+await assert.rejects(pending)
+const before = Date.now()
+assert.equal(text(await call('execute_python_code', { code: 'x', sandbox_id })), '6')
+assert(Date.now() - before < 20000)
+
+const failed = await call('execute_python_code', { code: '1/0', sandbox_id }, true)
+assert(text(failed).includes('ZeroDivisionError'))
+const prompt = await client.getPrompt({ name: 'python_sandbox' })
+assert(prompt.messages[0].content.text.includes('execute_python_code'))
+await call('close_sandbox', { sandbox_id })
+await call('execute_python_code', { code: '1', sandbox_id }, true)
+await client.close()
+console.log('good')
