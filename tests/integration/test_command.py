@@ -46,7 +46,7 @@ def test_list_is_executed_as_it_is(shared):
 
 def test_programs_are_the_environment_s(shared):
     for command in ("command -v python pip", ["bash", "-c", "command -v python pip"]):
-        assert shared.command(command)["stdout"] == "/opt/venv/bin/python\n/opt/venv/bin/pip\n"
+        assert shared.command(command)["stdout"] == "/opt/venv/bin/python\n/opt/husk/bin/pip\n"
     code = "import sys, numpy; print(sys.prefix)"
     assert shared.command(["python", "-c", code])["stdout"] == "/opt/venv\n"
 
