@@ -393,7 +393,9 @@ json_t *job_run(const json_t *order, void (*tell)(const char *line), struct buff
     bool offline;
     job.deadline_ms = now_ms() + (uint64_t)json_integer_value(json_object_get(order, "timeout_ms"));
     job.bytes_left = (uint64_t)json_integer_value(json_object_get(order, "max_bytes"));
-    int r = prepare(&job, &why);
+    int r = wheel_cache_begin(&why);
+    if (r == 0)
+        r = prepare(&job, &why);
     if (r == 0)
         r = resolve(&job, &offline, &why);
     if (r == 0)

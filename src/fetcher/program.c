@@ -43,26 +43,25 @@ static bool collect(int fd, struct buffer *errors)
 /* Until the pipe of its errors ends, which is when it and its children have ended. */
 static int wait_for(const struct program *program, pid_t child, int errors)
 {
-    bool late = false;
-    for (;;) {
+    bool late = false, unwanted = false;
+    while (!unwanted) {
         struct pollfd watched[] = {{.fd = errors, .events = POLLIN},
                                    {.fd = FETCH_SOCKET_FD, .events = POLLRDHUP}};
         uint64_t now = now_ms();
         int left = late || now >= program->deadline_ms ? 0 : (int)(program->deadline_ms - now);
         int r = poll(watched, 2, late ? -1 : left);
-        if (watched[1].revents)
-            _exit(0); /* nobody wants it any more */
-        if (r == 0 && !late) {
-            late = true;
+        unwanted = watched[1].revents != 0;
+        if ((r == 0 && !late) || unwanted) {
+            late = !unwanted;
             (void)kill(child, SIGKILL);
         }
-        if (r > 0 && watched[0].revents && !collect(errors, program->errors))
+        if (!unwanted && r > 0 && watched[0].revents && !collect(errors, program->errors))
             break;
     }
     int status;
     if (waitpid(child, &status, 0) < 0)
         return -errno;
-    return late ? -ETIMEDOUT : status;
+    return unwanted ? -EPIPE : late ? -ETIMEDOUT : status;
 }
 
 int program_run(const struct program *program, struct failure *why)
@@ -82,5 +81,7 @@ int program_run(const struct program *program, struct failure *why)
     if (child < 0)
         return fail(why, errno, "start %s", program->arguments[0]);
     int r = wait_for(program, child, reading);
+    if (r == -EPIPE)
+        return fail_plain(why, EPIPE, "nobody wants it any more");
     return r == -ETIMEDOUT ? fail_plain(why, ETIMEDOUT, "it took too long") : r;
 }

@@ -1,5 +1,5 @@
 /* Running a program of the image: uv, curl. Its output is collected, bounded. While it runs the socket to huskd is watched: when
- * huskd hangs up, this process ends, and as the first of its pid namespace it takes everything with it. */
+ * huskd hangs up, the program is killed. What it has started itself ends with the fetcher, the first of its pid namespace. */
 #pragma once
 
 #include <stddef.h>
@@ -17,5 +17,5 @@ struct program {
     struct buffer *errors; /* what it says on stderr; beyond the buffer's limit it is dropped */
 };
 
-/* Its wait status, or -errno: -ETIMEDOUT when it was killed for the time it took. */
+/* Its wait status, or -errno: -ETIMEDOUT when it was killed for the time it took, -EPIPE because huskd hung up. */
 int program_run(const struct program *program, struct failure *why);

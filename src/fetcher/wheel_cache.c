@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,14 +38,60 @@ bool wheel_cache_has(const char *sha256, const char *file)
     return true;
 }
 
-/* Its pid is the same in every fetcher, as each has a namespace of its own: the time tells them apart. */
+/* --- downloads ---------------------------------------------------------------------------------- */
+
+/* A folder for all that this fetcher downloads, locked for its life: one that nobody has locked is of a fetcher that was killed. */
+static char run_folder[PATH_MAX];
+static int run_lock = -1;
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+    (void)status, (void)type, (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+static void remove_unlocked(void)
+{
+    DIR *entries = opendir(CACHE "/" CACHE_PARTS);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        char path[PATH_MAX];
+        _cleanup_close_ int folder =
+            *entry->d_name == '.'
+                ? -1
+                : openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) < 0)
+            continue;
+        (void)snprintf(path, sizeof path, CACHE "/" CACHE_PARTS "/%s", entry->d_name);
+        (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    if (entries)
+        closedir(entries);
+}
+
+int wheel_cache_begin(struct failure *why)
+{
+    uint64_t number;
+    _cleanup_close_ int parts =
+        open(CACHE "/" CACHE_PARTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    /* One after the other: a folder whose lock is not taken yet would look like a killed one's. */
+    if (parts < 0 || flock(parts, LOCK_EX) < 0)
+        return fail(why, errno, "use the package cache");
+    remove_unlocked();
+    randombytes_buf(&number, sizeof number);
+    (void)snprintf(run_folder, sizeof run_folder, CACHE "/" CACHE_PARTS "/%016llx",
+                   (unsigned long long)number);
+    if (mkdir(run_folder, 0755) < 0)
+        return fail(why, errno, "make a folder in the package cache");
+    run_lock = open(run_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return run_lock < 0 || flock(run_lock, LOCK_EX | LOCK_NB) < 0
+               ? fail(why, errno, "lock a folder in the package cache")
+               : 0;
+}
+
 static void part_folder(unsigned number, char *path)
 {
-    static uint64_t run;
-    if (run == 0)
-        randombytes_buf(&run, sizeof run);
-    (void)snprintf(path, PATH_MAX, CACHE "/" CACHE_PARTS "/%016llx-%u", (unsigned long long)run,
-                   number);
+    (void)snprintf(path, PATH_MAX, "%.200s/%u", run_folder, number);
 }
 
 void wheel_cache_part(unsigned number, char *path)
@@ -52,7 +99,7 @@ void wheel_cache_part(unsigned number, char *path)
     char folder[PATH_MAX];
     part_folder(number, folder);
     (void)mkdir(folder, 0755);
-    (void)snprintf(path, PATH_MAX, "%.200s/wheel", folder);
+    (void)snprintf(path, PATH_MAX, "%.250s/wheel", folder);
 }
 
 static int hash_file(const char *path, char hex[SHA256_TEXT + 1], uint64_t *bytes,
@@ -179,7 +226,7 @@ static void trim_folder(const char *path, uint64_t limit)
         return;
     qsort(list, count, sizeof *list, by_age);
     for (size_t i = 0; i < count && total > limit; i++) {
-        if (list[i].used > wall_seconds() - IN_USE_SECONDS)
+        if (list[i].used > wall_seconds() - IN_USE_SECONDS && total <= 2 * limit)
             break;
         char one[PATH_MAX];
         (void)snprintf(one, sizeof one, "%s/%s", path, list[i].name);
@@ -199,13 +246,6 @@ static int add_size(const char *path, const struct stat *status, int type, struc
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-    (void)status, (void)type, (void)where;
-    (void)remove(path);
-    return 0;
-}
-
 /* The folder itself stays: it stands in one that is not ours. A resolver that is at work just then may fail, and be asked again. */
 static void forget_notes(uint64_t limit)
 {
@@ -219,5 +259,6 @@ void wheel_cache_trim(uint64_t limit)
 {
     forget_notes(limit / 4);
     trim_folder(CACHE "/" CACHE_WHEELS, limit);
-    trim_folder(CACHE "/" CACHE_PARTS, 0); /* of fetchers that were killed */
+    run_lock = close_fd(run_lock);
+    remove_unlocked();
 }

@@ -42,9 +42,12 @@ static void stop(void *user)
     porter_client_free(TAKE_POINTER(job->porter));
 }
 
+/* Nothing of the answer was sent: what is waiting for it goes, too. */
 static void cancel(struct request *request)
 {
     stop(request->own);
+    if (request->stream)
+        stream_free(TAKE_POINTER(request->stream));
 }
 
 /* --- sending ------------------------------------------------------------------------------------ */

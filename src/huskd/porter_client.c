@@ -48,18 +48,24 @@ static void end_early(struct porter_client *client)
     end(client, &last);
 }
 
+/* One that unpacks reads what strangers packed, and may have been taken over: of data only who has asked for some is told. */
+static bool has_data(const struct porter_client *client)
+{
+    return client->request.job == PORTER_LIST || client->request.job == PORTER_PACK;
+}
+
 /* False: it was the last one. */
 static bool take_frame(struct porter_client *client, const struct frame_header *header,
                        const char *payload)
 {
     struct porter_begin begin;
     struct porter_end last;
-    if (header->type == PORTER_BEGIN && header->length == sizeof begin) {
+    if (header->type == PORTER_BEGIN && header->length == sizeof begin && has_data(client)) {
         memcpy(&begin, payload, sizeof begin);
         client->events.begun(&begin, client->events.user);
         return true;
     }
-    if (header->type == PORTER_DATA) {
+    if (header->type == PORTER_DATA && has_data(client)) {
         client->events.data(payload, header->length, client->events.user);
         return true;
     }

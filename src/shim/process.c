@@ -62,7 +62,7 @@ static void close_end(struct end *end)
 static void leave_end(struct process *process, struct end *end)
 {
     end->source = source_remove(end->source);
-    if (end->fd >= 0 && !process->stopped)
+    if (end->fd >= 0 && !process->stopped && process->order.leftovers)
         leftovers_add(process->order.leftovers, TAKE_DESCRIPTOR(end->fd));
     close_end(end);
 }

@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import socket
 import tarfile
 import urllib.parse
 
@@ -354,6 +355,17 @@ def test_too_many_at_once(create):
     for reader in readers:
         reader.close()
     host.until(lambda: files(sandbox).status_code == 200, 20, "the porters to end")
+
+
+def test_clients_leave_before_the_answer(create):
+    """What was waiting for them goes: a sanitizer would tell of it at the end of the service."""
+    sandbox = create()
+    host_name, port = sandbox.service.url.removeprefix("http://").split(":")
+    for path in ("files", "download/.") * 20:
+        with socket.create_connection((host_name, int(port))) as client:
+            client.sendall(f"GET /sandbox/{sandbox.id}/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    host.until(lambda: not sandbox.service.programs("husk-porter"), 30, "the porters to end")
+    assert files(sandbox).status_code == 200
 
 
 def test_sandbox_ends_meanwhile(create):

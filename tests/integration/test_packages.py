@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import time
 
@@ -289,6 +291,48 @@ def test_the_oldest_wheels_are_removed(private):
         assert install(sandbox, "big1")["status"] == "success"
         host.until(lambda: not first.exists(), 10, "the older one to go: 18 MB are more than 16")
         assert sandbox.value("__import__('big0').x") == 0
+
+
+class HalfIndex(Index):
+    """Sends half of a wheel, then waits."""
+
+    def send(self, handler, status, data, kind="text/plain"):
+        if not handler.headers.get("User-Agent", "").startswith("curl"):
+            return super().send(handler, status, data, kind)
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data[: len(data) // 2])
+        handler.wfile.flush()
+        self.hold.clear()
+        self.hold.wait(60)
+
+
+def downloading(service):
+    return sum(path.stat().st_size for path in (service.cache / "parts").rglob("wheel"))
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_half_a_download_is_not_kept(private, killed):
+    """Else a sandbox could fill the host's disk, asking and hanging up in turns."""
+    with HalfIndex(Wheel("halfpkg", "1", files={"big.bin": b"\0" * (4 << 20)})) as index:
+        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        sandbox = service.create()
+        body = json.dumps({"packages": ["halfpkg"]})
+        with socket.create_connection(("127.0.0.1", service.port)) as caller:
+            caller.sendall(
+                f"POST {sandbox.path}/install HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+            )
+            host.until(lambda: downloading(service) > 1 << 20, 30, "half of it to arrive")
+            if killed:
+                [os.kill(fetcher.pid, signal.SIGKILL) for fetcher in service.programs("husk-fetcher")]
+        host.until(lambda: not service.programs("husk-fetcher"), 10, "the fetcher to be gone")
+        index.hold.set()
+        if killed:
+            failed(sandbox, "no-such-thing")  # the next one cleans up
+        host.until(lambda: downloading(service) == 0, 10, "half a download to go")
+        assert not list((service.cache / "parts").iterdir())
 
 
 # ---- secrets and lists ---------------------------------------------------------------------------

@@ -306,6 +306,20 @@ static void somebody_holds_the_pipes(void **state)
     }
 }
 
+/* As those have that help with packages. */
+static void somebody_holds_the_pipes_of_one_without_leftovers(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->leftovers = leftovers_free(fixture->leftovers);
+    start(fixture, NULL, 0);
+    process_started(fixture->process, 5);
+    process_exited(fixture->process, 0);
+    skip_time(501);
+    expect_end(fixture, PROCESS_EXITED, 0);
+    assert_int_equal(write(fixture->stdio[1], "x", 1), -1);
+    assert_int_equal(errno, EPIPE);
+}
+
 static void stopping(void **state)
 {
     struct fixture *fixture = *state;
@@ -385,6 +399,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(input_in_pieces, set_up, tear_down),
         cmocka_unit_test_setup_teardown(input_that_is_not_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(somebody_holds_the_pipes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(somebody_holds_the_pipes_of_one_without_leftovers, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(stopping, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopping_what_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_does_not_end, set_up, tear_down),
