@@ -72,11 +72,17 @@ void session_end_all(struct mcp *mcp)
 
 struct mcp_session *session_find(struct mcp *mcp, const char *text)
 {
-    struct mcp_session *session = mcp->sessions;
-    while (session && strcmp(session->text, text) != 0)
-        session = session->next;
-    if (session)
-        session->used_ms = now_ms();
+    struct mcp_session **link = &mcp->sessions;
+    while (*link && strcmp((*link)->text, text) != 0)
+        link = &(*link)->next;
+    struct mcp_session *session = *link;
+    if (!session)
+        return NULL;
+    /* To the front: those that are in use are found soon. */
+    *link = session->next;
+    session->next = mcp->sessions;
+    mcp->sessions = session;
+    session->used_ms = now_ms();
     return session;
 }
 

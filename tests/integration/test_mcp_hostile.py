@@ -11,7 +11,7 @@ import pytest
 import requests
 
 import host
-from service import later
+from service import later, problem
 
 MODERN = "2026-07-28"
 VERSION, CAPABILITIES = "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"
@@ -412,6 +412,39 @@ def test_a_reader_that_does_not_read(service, sandbox, bounded):
     assert sandbox.works()
     for connection in connections:
         connection.close()
+
+
+# --- tools for scripts ---
+
+
+def tool(service, name, body, **headers):
+    return service.post(f"/mcp/tools/{name}", data=body, headers={"Content-Type": "application/json"} | headers)
+
+
+def test_tools_for_scripts(service, sandbox):
+    for headers in ({}, {"Content-Type": "text/plain"}, {"Accept": "text/event-stream"}):
+        answer = tool(service, "execute_python_code", json.dumps({"code": "6 * 7", "sandbox_id": sandbox.id}), **headers)
+        assert answer.status_code == 200 and answer.headers["Content-Type"] == "application/json"
+        result = answer.json()
+        assert result["content"] == [{"type": "text", "text": "42"}] and result["isError"] is False
+        assert result["structuredContent"]["sandbox_id"] == sandbox.id
+    assert sandbox.id in tool(service, "list_sandboxes", "").text
+    assert tool(service, "execute_python_code", "{}").json()["isError"] is True
+    problem(tool(service, "no_such_tool", "{}"), 404)
+    problem(tool(service, "list_sandboxes", "{"), 400, "malformed_json")
+    problem(tool(service, "list_sandboxes", "[" * 1000), 400, "malformed_json")
+    for body in ("[]", "5", "null"):
+        assert problem(tool(service, "list_sandboxes", body), 422)
+    assert service.get("/mcp/tools/list_sandboxes").status_code == 405
+
+
+def test_a_script_that_leaves_interrupts(service, sandbox):
+    arguments = json.dumps({"code": "while True: pass", "sandbox_id": sandbox.id})
+    head = f"POST /mcp/tools/execute_python_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(arguments)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall((head + arguments).encode())
+        sandbox.until_state("busy")
+    sandbox.until_state("ready")
 
 
 # --- many at once ---
