@@ -45,14 +45,19 @@ struct mcp_session *session_begin(struct mcp *mcp, const char *version)
     return session;
 }
 
+static struct mcp_call *find_call(const struct mcp *mcp, const struct mcp_session *session)
+{
+    struct mcp_call *call = mcp->calls;
+    while (call && call->session != session)
+        call = call->next;
+    return call;
+}
+
 void session_end(struct mcp *mcp, struct mcp_session *session)
 {
-    struct mcp_call *next;
-    for (struct mcp_call *call = mcp->calls; call; call = next) {
-        next = call->next;
-        if (call->session == session)
-            call_withdraw(call);
-    }
+    /* From the beginning each time: with the last call of a batch its carrier goes, too. */
+    for (struct mcp_call *call; (call = find_call(mcp, session));)
+        call_withdraw(call);
     subscriptions_end(mcp, session);
     if (session->stream && session->outlet->end)
         session->outlet->end(session->stream);

@@ -378,6 +378,23 @@ def test_a_session_that_ends_cancels(service, sandbox):
     sandbox.until_state("ready")
 
 
+def test_a_session_that_ends_with_a_batch(service, sandbox):
+    session = initialize(service, "2025-03-26")
+    pending = later(post, service, [message(*endless(sandbox, id)) for id in range(3)], **session)
+    sandbox.until_state("busy")
+    assert service.delete("/mcp", headers={"Mcp-Session-Id": session["Mcp_Session_Id"]}).status_code == 200
+    assert pending.result(20).json() == []
+    sandbox.until_state("ready")
+
+
+def test_a_batch_that_is_left(service, sandbox):
+    session = initialize(service, "2025-03-26")
+    arguments = {"code": "import time; time.sleep(1)", "sandbox_id": sandbox.id}
+    calls = [message("tools/call", {"name": "execute_python_code", "arguments": arguments}, id) for id in range(3)]
+    leave(service, calls, session, lambda _: sandbox.until_state("busy"))
+    host.until(lambda: sandbox.info()["execution_count"] == 3, 20, "all of the batch to run")
+
+
 def test_a_stream_that_ends_cancels(service, sandbox):
     with requests.Session() as connection:
         connection.trust_env = False
