@@ -6,6 +6,7 @@ DESTDIR  ?=
 ID_BASE  ?= 2000000000
 IMAGES   ?= /var/lib/husk/images
 ARGS     ?=
+NODE     := $(BUILD)/node
 PYTHON   ?= /usr/bin/python3
 ifeq ($(origin CC),default)
 CC := gcc
@@ -140,13 +141,13 @@ $(BUILD)/venv/.ready: tests/requirements.txt
 	@$(PYTHON) -m venv $(BUILD)/venv && $(BUILD)/venv/bin/pip install -q -r tests/requirements.txt && touch $@
 
 # MCP's clients and its conformance suite, by the npm that comes with the environment above.
-$(BUILD)/node/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/venv/.ready
+$(NODE)/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/venv/.ready
 	@echo "  node    MCP clients of the tests"
 	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D) && \
 	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --silent && touch $@
 
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
-	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(BUILD)/node/.ready $(BUILD)/huskd-conformance
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
 
 $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt

@@ -115,8 +115,9 @@ enum {
     MAX_TOOL_TEXT_BYTES = 64 * KIB,     /* stdout, and stderr, and one result as text */
     MAX_TOOL_RESULTS_BYTES = 512 * KIB, /* all results as text */
     MAX_TOOL_IMAGES_BYTES = 16 * MIB,   /* all images, as base64 */
-    MAX_TOOL_LINE_BYTES = 160,          /* of the last line of output, in a progress notification */
-    PROGRESS_MILLISECONDS = 1000,       /* between two of them */
+    MAX_TOOL_LINKS = 32,          /* to files, in the content; the structured part has them all */
+    MAX_TOOL_LINE_BYTES = 160,    /* of the last line of output, in a progress notification */
+    PROGRESS_MILLISECONDS = 1000, /* between two of them */
 
     /* Files of a sandbox */
     MAX_FILE_PATH_BYTES = 1024, /* relative to the working directory */

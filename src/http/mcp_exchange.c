@@ -267,6 +267,7 @@ static void reply_plainly(void *user, const struct mcp_reply *reply)
         enum problem_kind kind;
     } kinds[] = {{RPC_PARSE_ERROR, PROBLEM_MALFORMED_JSON},
                  {RPC_INVALID_PARAMS, PROBLEM_ROUTE_NOT_FOUND},
+                 {RPC_INVALID_REQUEST, PROBLEM_INVALID_FIELD},
                  {RPC_REFUSED, PROBLEM_QUEUE_FULL}};
     struct exchange *exchange = user;
     struct problem problem;

@@ -41,15 +41,18 @@ static void answer_accepted(struct request *request)
                    MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT));
 }
 
+static bool is_json(struct request *request)
+{
+    if (!request->json)
+        answer_error(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, RPC_REFUSED,
+                     "Content-Type must be application/json.");
+    return request->json;
+}
+
 /* An answer stays in memory until its client has read it. */
 static bool may_begin(struct request *request)
 {
     struct problem problem;
-    if (!request->json && request->body.length > 0) {
-        answer_error(request, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, RPC_REFUSED,
-                     "Content-Type must be application/json.");
-        return false;
-    }
     if (server_unread(request->server) < MAX_UNREAD_ANSWERS_BYTES)
         return true;
     problem_set(&problem, PROBLEM_OUT_OF_MEMORY,
@@ -84,7 +87,7 @@ static void finish(struct exchange *exchange, enum mcp_outcome outcome, struct m
 
 void route_mcp(struct request *request)
 {
-    if (!may_begin(request))
+    if (!is_json(request) || !may_begin(request))
         return;
     struct mcp_call *call = NULL;
     struct exchange *exchange = exchange_new(request);
@@ -106,6 +109,7 @@ void route_mcp_end(struct request *request)
                      "There is no such session (any more).");
 }
 
+/* For scripts, whatever they say the type of their JSON is. */
 void route_mcp_tool(struct request *request)
 {
     if (!may_begin(request))
@@ -176,7 +180,7 @@ void route_messages(struct request *request)
 {
     char id[ID_TEXT_SIZE];
     struct mcp *mcp = server_mcp(request->server);
-    if (!may_begin(request))
+    if (!is_json(request) || !may_begin(request))
         return;
     struct mcp_session *session =
         uri_query(request->query, "sessionId", id, sizeof id) > 0 ? session_find(mcp, id) : NULL;

@@ -240,7 +240,7 @@ enum mcp_outcome mcp_receive_tool(struct mcp *mcp, const char *tool, const struc
     if (!arguments)
         return refuse_text(mcp, input, NULL, 400, RPC_PARSE_ERROR, fault);
     if (!json_is_object(arguments))
-        return refuse_text(mcp, input, NULL, 400, RPC_INVALID_PARAMS,
+        return refuse_text(mcp, input, NULL, 400, RPC_INVALID_REQUEST,
                            "The body must be a JSON object: the arguments of the tool.");
     if (!has_room(mcp, NULL))
         return refuse_text(mcp, input, NULL, 429, RPC_REFUSED,

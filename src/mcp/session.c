@@ -45,14 +45,19 @@ struct mcp_session *session_begin(struct mcp *mcp, const char *version)
     return session;
 }
 
+static struct mcp_call *find_call(const struct mcp *mcp, const struct mcp_session *session)
+{
+    struct mcp_call *call = mcp->calls;
+    while (call && call->session != session)
+        call = call->next;
+    return call;
+}
+
 void session_end(struct mcp *mcp, struct mcp_session *session)
 {
-    struct mcp_call *next;
-    for (struct mcp_call *call = mcp->calls; call; call = next) {
-        next = call->next;
-        if (call->session == session)
-            call_withdraw(call);
-    }
+    /* From the beginning each time: with the last call of a batch its carrier goes, too. */
+    for (struct mcp_call *call; (call = find_call(mcp, session));)
+        call_withdraw(call);
     subscriptions_end(mcp, session);
     if (session->stream && session->outlet->end)
         session->outlet->end(session->stream);
@@ -72,11 +77,17 @@ void session_end_all(struct mcp *mcp)
 
 struct mcp_session *session_find(struct mcp *mcp, const char *text)
 {
-    struct mcp_session *session = mcp->sessions;
-    while (session && strcmp(session->text, text) != 0)
-        session = session->next;
-    if (session)
-        session->used_ms = now_ms();
+    struct mcp_session **link = &mcp->sessions;
+    while (*link && strcmp((*link)->text, text) != 0)
+        link = &(*link)->next;
+    struct mcp_session *session = *link;
+    if (!session)
+        return NULL;
+    /* To the front: those that are in use are found soon. */
+    *link = session->next;
+    session->next = mcp->sessions;
+    mcp->sessions = session;
+    session->used_ms = now_ms();
     return session;
 }
 

@@ -319,14 +319,19 @@ static int append_pieces(const struct tool_answer *answer, struct buffer *out)
 static int append_files(const struct tool_answer *answer, const json_t *files, struct buffer *out)
 {
     _cleanup_buffer_ struct buffer list = {0};
-    size_t i;
+    size_t i, count = json_array_size(files);
     json_t *file;
     int r = 0;
     json_array_foreach(files, i, file)
     {
-        if (r == 0 && answer->links)
+        if (i == MAX_TOOL_LINKS)
+            r = buffer_printf(&list, "%s%zu more files were created or changed.",
+                              list.length ? "\n" : "", count - i);
+        if (r < 0 || i >= MAX_TOOL_LINKS)
+            break;
+        if (answer->links)
             r = tool_content_file(answer->sandbox, file, out);
-        else if (r == 0)
+        else
             r = buffer_printf(&list, "%s%s %s", i ? "\n" : "Files:\n",
                               json_string_value(json_object_get(file, "change")),
                               json_string_value(json_object_get(file, "path")));

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,6 +17,9 @@ import host
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (ROOT / os.environ.get("HUSK_BUILD", "build")).resolve()
+# Packages of Node.js, the same ones with and without sanitizers; node itself comes with the Python environment.
+NODE_PACKAGES = (PROGRAMS.parent if PROGRAMS.name == "san" else PROGRAMS) / "node"
+NODE = Path(sys.executable).parent / "node"
 # What `default` points to may change while the tests run.
 IMAGE = Path(os.environ.get("HUSK_TEST_IMAGE", "/var/lib/husk/images/default")).resolve()
 

@@ -6,11 +6,9 @@ import subprocess
 
 import pytest
 
-from service import PROGRAMS, ROOT
+from service import NODE, NODE_PACKAGES, PROGRAMS, ROOT
 
-NODE = ROOT / "build" / "node" / "node_modules"
-SUITE = NODE / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-INTERPRETER = ROOT / "build" / "venv" / "bin" / "node"
+SUITE = NODE_PACKAGES / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +22,7 @@ def conformance(harness):
 def run_suite(service, folder, *arguments):
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "NO_PROXY": "127.0.0.1"}
     return subprocess.run(
-        [INTERPRETER, SUITE, "server", "--url", f"{service.url}/mcp", "-o", folder, *arguments],
+        [NODE, SUITE, "server", "--url", f"{service.url}/mcp", "-o", folder, *arguments],
         env=environment,
         cwd=folder,
         capture_output=True,

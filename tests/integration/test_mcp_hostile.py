@@ -11,7 +11,7 @@ import pytest
 import requests
 
 import host
-from service import later
+from service import later, problem
 
 MODERN = "2026-07-28"
 VERSION, CAPABILITIES = "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities"
@@ -378,6 +378,23 @@ def test_a_session_that_ends_cancels(service, sandbox):
     sandbox.until_state("ready")
 
 
+def test_a_session_that_ends_with_a_batch(service, sandbox):
+    session = initialize(service, "2025-03-26")
+    pending = later(post, service, [message(*endless(sandbox, id)) for id in range(3)], **session)
+    sandbox.until_state("busy")
+    assert service.delete("/mcp", headers={"Mcp-Session-Id": session["Mcp_Session_Id"]}).status_code == 200
+    assert pending.result(20).json() == []
+    sandbox.until_state("ready")
+
+
+def test_a_batch_that_is_left(service, sandbox):
+    session = initialize(service, "2025-03-26")
+    arguments = {"code": "import time; time.sleep(1)", "sandbox_id": sandbox.id}
+    calls = [message("tools/call", {"name": "execute_python_code", "arguments": arguments}, id) for id in range(3)]
+    leave(service, calls, session, lambda _: sandbox.until_state("busy"))
+    host.until(lambda: sandbox.info()["execution_count"] == 3, 20, "all of the batch to run")
+
+
 def test_a_stream_that_ends_cancels(service, sandbox):
     with requests.Session() as connection:
         connection.trust_env = False
@@ -412,6 +429,39 @@ def test_a_reader_that_does_not_read(service, sandbox, bounded):
     assert sandbox.works()
     for connection in connections:
         connection.close()
+
+
+# --- tools for scripts ---
+
+
+def tool(service, name, body, **headers):
+    return service.post(f"/mcp/tools/{name}", data=body, headers={"Content-Type": "application/json"} | headers)
+
+
+def test_tools_for_scripts(service, sandbox):
+    for headers in ({}, {"Content-Type": "text/plain"}, {"Accept": "text/event-stream"}):
+        answer = tool(service, "execute_python_code", json.dumps({"code": "6 * 7", "sandbox_id": sandbox.id}), **headers)
+        assert answer.status_code == 200 and answer.headers["Content-Type"] == "application/json"
+        result = answer.json()
+        assert result["content"] == [{"type": "text", "text": "42"}] and result["isError"] is False
+        assert result["structuredContent"]["sandbox_id"] == sandbox.id
+    assert sandbox.id in tool(service, "list_sandboxes", "").text
+    assert tool(service, "execute_python_code", "{}").json()["isError"] is True
+    problem(tool(service, "no_such_tool", "{}"), 404)
+    problem(tool(service, "list_sandboxes", "{"), 400, "malformed_json")
+    problem(tool(service, "list_sandboxes", "[" * 1000), 400, "malformed_json")
+    for body in ("[]", "5", "null"):
+        assert problem(tool(service, "list_sandboxes", body), 422)
+    assert service.get("/mcp/tools/list_sandboxes").status_code == 405
+
+
+def test_a_script_that_leaves_interrupts(service, sandbox):
+    arguments = json.dumps({"code": "while True: pass", "sandbox_id": sandbox.id})
+    head = f"POST /mcp/tools/execute_python_code HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(arguments)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall((head + arguments).encode())
+        sandbox.until_state("busy")
+    sandbox.until_state("ready")
 
 
 # --- many at once ---

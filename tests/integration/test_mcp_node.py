@@ -8,17 +8,15 @@ import subprocess
 
 import pytest
 
-from service import ROOT
+from service import NODE, NODE_PACKAGES, ROOT
 
-NODE = ROOT / "build" / "node"
-INTERPRETER = ROOT / "build" / "venv" / "bin" / "node"
-INSPECTOR = NODE / "node_modules" / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
+INSPECTOR = NODE_PACKAGES / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 
 def node(folder, *arguments):
-    environment = {"PATH": f"{INTERPRETER.parent}:{os.environ['PATH']}", "HOME": str(folder), "NO_PROXY": "127.0.0.1"}
+    environment = {"PATH": f"{NODE.parent}:{os.environ['PATH']}", "HOME": str(folder), "NO_PROXY": "127.0.0.1"}
     return subprocess.run(
-        [INTERPRETER, *arguments], env=environment, cwd=folder, capture_output=True, text=True, timeout=120
+        [NODE, *arguments], env=environment, cwd=folder, capture_output=True, text=True, timeout=120
     )
 
 
@@ -26,7 +24,7 @@ def node(folder, *arguments):
 @pytest.mark.parametrize("way", ["v1", "v1-sse", "v2", "v2-modern"])
 def test_typescript_sdk(service, folder, way):
     # Where the packages are is where a module looks for them.
-    script = shutil.copy(ROOT / "tests" / "node" / "session.mjs", NODE / "session.mjs")
+    script = shutil.copy(ROOT / "tests" / "node" / "session.mjs", NODE_PACKAGES / "session.mjs")
     result = node(folder, script, way, service.url)
     assert result.returncode == 0 and result.stdout.endswith("good\n"), result.stdout + result.stderr
 

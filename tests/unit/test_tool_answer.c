@@ -23,7 +23,7 @@ static struct rig rig_new(struct tool_order order)
 /* `json` with ' for ". */
 static json_t *parse(const char *json)
 {
-    char text[2048];
+    char text[8192];
     (void)snprintf(text, sizeof text, "%s", json);
     for (char *c = text; *c; c++)
         *c = *c == '\'' ? '"' : *c;
@@ -183,6 +183,24 @@ static void bounds(void **state)
     assert_true(json_is_true(json_object_get(structured, "truncated")));
 }
 
+static void many_files(void **state)
+{
+    (void)state;
+    struct rig rig = rig_new((struct tool_order){.links = true});
+    _cleanup_buffer_ struct buffer files = {0};
+    for (int i = 0; i < MAX_TOOL_LINKS + 5; i++)
+        assert_int_equal(
+            buffer_printf(&files,
+                          "%s{'path':'%d','size':5,'type':'a','url':'/','change':'created'}",
+                          i ? "," : "[", i),
+            0);
+    assert_int_equal(buffer_append_text(&files, "]"), 0);
+    json_auto_t *result =
+        finish(&rig, (struct verdict){.status = EXECUTION_OK}, buffer_text(&files));
+    assert_int_equal(json_array_size(json_object_get(result, "content")), MAX_TOOL_LINKS + 1);
+    assert_string_equal(text_of(result, MAX_TOOL_LINKS), "5 more files were created or changed.");
+}
+
 static void progress(void **state)
 {
     (void)state;
@@ -208,6 +226,7 @@ int main(void)
         cmocka_unit_test(images_that_are_none),
         cmocka_unit_test(errors),
         cmocka_unit_test(bounds),
+        cmocka_unit_test(many_files),
         cmocka_unit_test(progress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
