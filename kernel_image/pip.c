@@ -65,6 +65,8 @@ static int run_uv(char **arguments)
 static int add_requirement(struct order *order, const char *text)
 {
     struct stat status;
+    if (!text)
+        return usage_error("out of memory", "");
     if (strstr(text, "://"))
         return usage_error("the sandbox has no network, only packages of the index can be "
                            "installed, by name: ",

@@ -221,7 +221,9 @@ static void trim_folder(const char *path, uint64_t limit)
     struct cached *list = malloc(MAX_CACHED_WHEELS * sizeof *list);
     _cleanup_free_ struct cached *freed = list;
     uint64_t total = 0;
-    size_t count = list ? list_folder(path, list, &total) : 0;
+    if (!list)
+        return;
+    size_t count = list_folder(path, list, &total);
     if (total <= limit)
         return;
     qsort(list, count, sizeof *list, by_age);

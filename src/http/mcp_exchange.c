@@ -70,8 +70,7 @@ static void let_go(struct exchange *exchange)
     struct mcp_call *call = TAKE_POINTER(exchange->call);
     exchange->last = true;
     if (exchange->ended) {
-        void (*ended)(struct exchange * exchange) = exchange->ended;
-        exchange->ended = NULL;
+        void (*ended)(struct exchange *) = TAKE_POINTER(exchange->ended);
         ended(exchange);
     }
     if (call && (call->era == MCP_MODERN || call->plain))
