@@ -52,7 +52,7 @@ struct process_order {
     struct init_name name;
     struct init_command command; /* without stdio */
     struct leftovers *leftovers; /* NULL: its pipes are closed when it has ended */
-    int null_fd;       /* its stdin, if there is no input */
+    int null_fd;                 /* its stdin, if there is no input */
     const char *input; /* NULL: none. Borrowed for the process's life, as are the three below */
     size_t input_length;
     const struct process_events *events;
