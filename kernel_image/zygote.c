@@ -107,9 +107,6 @@ static int settle(int report_socket, struct failure *why)
     int r = confine_inside(ZYGOTE_FILTER_FD, why);
     if (r < 0)
         return r;
-    /* A change of ids makes a process undumpable, and its own files in /proc somebody else's. */
-    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-        return fail(why, errno, "become dumpable");
     /* A shim that does not listen any more has started another kernel. */
     r = report(report_socket, FORK_JOINED, getpid(), "");
     if (r < 0)
@@ -117,7 +114,8 @@ static int settle(int report_socket, struct failure *why)
     return 0;
 }
 
-/* From here on no descriptor but the standard ones is open. */
+/* From here on no descriptor but the standard ones is open. Only then may others of the sandbox look into it: until then it has the
+ * zygote's socket, and folders from which a path leads to the host's files. */
 static int take_order(int report_socket, struct failure *why)
 {
     struct pollfd watched = {.fd = report_socket, .events = POLLIN};
@@ -136,6 +134,9 @@ static int take_order(int report_socket, struct failure *why)
         return fail(why, errno, "set standard streams");
     if (syscall(SYS_close_range, 3, ~0U, 0) < 0)
         return fail(why, errno, "close descriptors");
+    /* The change of ids made it undumpable, and its own files in /proc somebody else's. */
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+        return fail(why, errno, "become dumpable");
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 import host
+from command_client import detach, fetch, kill
 from service import later
 
 
@@ -120,6 +121,47 @@ def test_no_descriptor_of_the_zygote(sandbox):
     targets = eval(sandbox.run(code))
     assert not [target for target in targets if target.startswith("/") and target not in ("/dev/null", "/dev/urandom")], targets
     assert not [target for target in targets if "memfd" in target or "pidfd" in target or "signalfd" in target]
+
+
+# Stops every new process of its own id again and again until it can write to that one's memory, and notes what is open in it then.
+SPY = """
+import os, signal, time
+known = set(os.listdir('/proc'))
+print('ready', flush=True)
+def look(pid):
+    while True:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            os.close(os.open(f'/proc/{pid}/mem', os.O_RDWR))
+            return [os.readlink(f'/proc/{pid}/fd/{fd}') for fd in os.listdir(f'/proc/{pid}/fd')]
+        except PermissionError:
+            pass
+        finally:
+            os.kill(pid, signal.SIGCONT)
+while True:
+    for name in set(os.listdir('/proc')) - known:
+        if name.isdigit():
+            try:
+                print(look(int(name)), flush=True)
+                known.add(name)
+            except OSError:
+                pass
+"""
+
+
+def test_nobody_looks_into_it_before_it_is_a_kernel(sandbox):
+    """Commands go on while a kernel is forked, and until its descriptors are closed it has those of the zygote: folders from which
+    a path leads to the host's files, and the socket over which the descriptors of other sandboxes come."""
+    command = detach(sandbox, ["python", "-c", SPY])["command_id"]
+    host.until(lambda: "ready" in fetch(sandbox, command)["stdout"], 20, "the spy")
+    for count in range(1, 6):
+        assert sandbox.post("restart").status_code == 200
+        assert forked(sandbox)
+        host.until(lambda count=count: fetch(sandbox, command)["stdout"].count("\n") > count, 20, "the spy to see it")
+    seen = fetch(sandbox, command)["stdout"]
+    assert kill(sandbox, command).status_code == 200
+    for what in ("cgroup", "husk-filter", "pid:[", "signalfd", "pidfd"):
+        assert what not in seen, seen
 
 
 def test_confined_like_any_other(sandbox):
