@@ -60,10 +60,14 @@ bool package_listed(const char *list, const char *name)
         list += strspn(list, ", \t\n");
         size_t length = strcspn(list, ", \t\n");
         char word[MAX_PACKAGE_NAME + 1];
+        size_t written = 0;
         if (length > 0 && length <= MAX_PACKAGE_NAME) {
-            for (size_t i = 0; i < length; i++)
-                word[i] = strchr("_.", list[i]) ? '-' : (char)tolower((unsigned char)list[i]);
-            word[length] = '\0';
+            for (size_t i = 0; i < length; i++) {
+                char c = strchr("_.", list[i]) ? '-' : (char)tolower((unsigned char)list[i]);
+                if (c != '-' || written == 0 || word[written - 1] != '-')
+                    word[written++] = c;
+            }
+            word[written] = '\0';
             if (fnmatch(word, name, 0) == 0)
                 return true;
         }

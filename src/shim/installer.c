@@ -105,9 +105,10 @@ static void recover(struct installer *installer)
     answer(installer, installer->ticket, installed(installer, 1));
 }
 
-static void answer_listers(struct installer *installer)
+/* A list that is not whole is none: whoever installs would take what is missing for not installed. */
+static void answer_listers(struct installer *installer, bool whole)
 {
-    json_auto_t *list = listed(installer);
+    json_auto_t *list = whole ? listed(installer) : json_pack("{s:n}", "packages");
     for (size_t i = 0; i < installer->listing; i++)
         answer(installer, installer->listers[i], json_incref(list));
     installer->lister_count -= installer->listing;
@@ -137,7 +138,7 @@ static void begin_list(struct installer *installer)
     static const char *const arguments[] = {program, "list", NULL};
     installer->listing = installer->lister_count;
     if (start(installer, TASK_LIST, arguments, LIST_SECONDS * 1000) < 0)
-        answer_listers(installer);
+        answer_listers(installer, false);
 }
 
 static void begin_next(struct installer *installer)
@@ -177,7 +178,7 @@ static void on_ended(void *user, const struct process_end *end)
         (void)buffer_printf(&installer->errors, "the installer cannot be started: %s",
                             strerror(end->value));
     if (task == TASK_LIST) {
-        answer_listers(installer);
+        answer_listers(installer, code == 0);
     } else if (task == TASK_INSTALL && end->kind != PROCESS_EXITED && end->kind != PROCESS_FAILED) {
         (void)buffer_append_text(&installer->errors, "the installer was killed");
         recover(installer);

@@ -17,11 +17,14 @@
 enum {
     SPEAK_MS = 10 * 1000,
     LEAVE_MS = 10 * 1000,
+    PACE_MS =
+        100, /* between two requests: each costs huskd something, and pip takes longer anyway */
     MAX_UNREAD_BYTES = 4 * MAX_INSTALL_OUTPUT
 };
 
 enum client_state {
     CLIENT_SPEAKING,
+    CLIENT_QUEUED,
     CLIENT_WAITING,
     CLIENT_LEAVING
 };
@@ -35,6 +38,7 @@ struct client {
     struct source *source;
     struct timer *timer;
     struct buffer in, out;
+    char *request; /* QUEUED: what is to be passed on */
 };
 
 struct package_desk {
@@ -42,7 +46,8 @@ struct package_desk {
     struct connection *connection;
     int listener;
     struct source *source;
-    struct client *clients;
+    struct client *clients; /* the newest first */
+    struct timer *pace;
     size_t count;
     uint64_t last_tag;
 };
@@ -64,6 +69,7 @@ static void let_go(struct client *client)
     close_fd(client->fd);
     buffer_free(&client->in);
     buffer_free(&client->out);
+    free(client->request);
     free(client);
 }
 
@@ -137,20 +143,44 @@ static char *read_request(char *text)
     return fits ? json_dumps(request, JSON_COMPACT) : NULL;
 }
 
-static void take_request(struct client *client)
+/* The oldest that waits for its turn. */
+static struct client *next_client(const struct package_desk *desk)
 {
-    struct package_desk *desk = client->desk;
-    const char *text = buffer_text(&client->in);
-    bool whole = text && strlen(text) == client->in.length;
-    _cleanup_free_ char *request = whole ? read_request((char *)(uintptr_t)text) : NULL;
-    if (!request)
-        return refuse(client, "this is not a request that can be understood");
+    struct client *found = NULL;
+    for (struct client *client = desk->clients; client; client = client->next)
+        found = client->state == CLIENT_QUEUED ? client : found;
+    return found;
+}
+
+static void pass_on(struct package_desk *desk)
+{
+    struct client *client = timer_armed(desk->pace) ? NULL : next_client(desk);
+    if (!client)
+        return;
+    _cleanup_free_ char *request = TAKE_POINTER(client->request);
+    timer_arm(desk->pace, PACE_MS);
     if (!connection_present(desk->connection))
         return refuse(client, "the service is not there now; try again in a moment");
-    timer_disarm(client->timer);
     client->tag = ++desk->last_tag;
     client->state = CLIENT_WAITING;
     connection_tell_tagged(desk->connection, SHIM_WANTED, client->tag, request, strlen(request));
+}
+
+static void next_turn(struct timer *timer _unused_, void *user)
+{
+    pass_on(user);
+}
+
+static void take_request(struct client *client)
+{
+    const char *text = buffer_text(&client->in);
+    bool whole = text && strlen(text) == client->in.length;
+    client->request = whole ? read_request((char *)(uintptr_t)text) : NULL;
+    if (!client->request)
+        return refuse(client, "this is not a request that can be understood");
+    timer_disarm(client->timer);
+    client->state = CLIENT_QUEUED;
+    pass_on(client->desk);
 }
 
 static void readable(struct client *client)
@@ -223,6 +253,7 @@ struct package_desk *package_desk_new(struct loop *loop, struct connection *conn
     struct package_desk *desk = must_alloc(sizeof *desk);
     *desk = (struct package_desk){.loop = loop, .connection = connection, .listener = listener};
     (void)set_nonblocking(listener, true);
+    desk->pace = timer_add(loop, next_turn, desk);
     desk->source = source_add(loop, listener, EPOLLIN, accept_client, desk);
     return desk->source ? desk : package_desk_free(desk);
 }
@@ -234,6 +265,7 @@ struct package_desk *package_desk_free(struct package_desk *desk)
     while (desk->clients)
         let_go(desk->clients);
     source_remove(desk->source);
+    timer_remove(desk->pace);
     close_fd(desk->listener);
     free(desk);
     return NULL;

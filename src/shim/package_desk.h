@@ -1,8 +1,8 @@
 /* Where pip in the sandbox asks for packages: a socket in /run/husk (husk/package_protocol.h). Whoever is in the sandbox can
  * say anything here, and as often as it likes: a few clients at once, a bounded text from each, a bounded time to say it. What
- * they want is passed on to huskd (SHIM_WANTED), what huskd says to them.
+ * they want is passed on to huskd (SHIM_WANTED), one after the other and not too fast; what huskd says, to them.
  *
- *     SPEAKING (reads lines) ─► WAITING (huskd has it) ─► LEAVING (the last lines are on their way) ─► gone
+ *     SPEAKING (reads lines) ─► QUEUED (its turn will come) ─► WAITING (huskd has it) ─► LEAVING (the last lines are on their way) ─► gone
  *
  * Life: package_desk_new → … → package_desk_free. Loop thread. */
 #pragma once

@@ -217,6 +217,23 @@ def test_metadata_that_lies(box, name):
     failed(box, name)
 
 
+def test_the_desk_sets_the_pace(box):
+    """Whoever asks without end does not keep the service busy."""
+    asking = """
+import socket, time
+def ask():
+    with socket.socket(socket.AF_UNIX) as desk:
+        desk.connect("/run/husk/packages.sock")
+        desk.sendall(b"requirement not a name!\\n\\n")
+        return b"".join(iter(lambda: desk.recv(4096), b""))
+began = time.monotonic()
+answers = [ask() for _ in range(10)]
+assert all(b"x 1" in answer for answer in answers), answers
+print(time.monotonic() - began)
+"""
+    assert float(box.run(asking)) > 0.8
+
+
 # ---- what the fetcher may do ---------------------------------------------------------------------
 
 

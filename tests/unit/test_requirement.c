@@ -140,6 +140,7 @@ static void lists_of_names(void **state)
     (void)state;
     assert_true(package_listed("numpy, pandas", "pandas"));
     assert_true(package_listed("Scikit_Learn", "scikit-learn"));
+    assert_true(package_listed("scikit__.learn", "scikit-learn"));
     assert_true(package_listed("py*", "pytest"));
     assert_true(package_listed("*", "anything"));
     assert_false(package_listed("", "numpy"));
