@@ -144,7 +144,7 @@ $(BUILD)/venv/.ready: tests/requirements.txt
 $(NODE)/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/venv/.ready
 	@echo "  node    MCP clients of the tests"
 	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D) && \
-	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --silent && touch $@
+	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@
 
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
 	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance
