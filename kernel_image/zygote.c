@@ -94,6 +94,15 @@ static void wait_for_container(int leash)
         _exit(0);
 }
 
+/* What the zygote has open leads to other sandboxes and to the host: it goes before anything of the sandbox is waited for. */
+static int close_all_but(int kept, struct failure *why)
+{
+    if ((kept > 3 && syscall(SYS_close_range, 3, kept - 1, 0) < 0) ||
+        syscall(SYS_close_range, kept + 1, ~0U, 0) < 0)
+        return fail(why, errno, "close descriptors");
+    return 0;
+}
+
 /* A session of its own, so that a signal to its group reaches all it starts; standard streams; confinement. */
 static int settle(int report_socket, struct failure *why)
 {
@@ -105,6 +114,8 @@ static int settle(int report_socket, struct failure *why)
     if (chdir(working_directory) < 0)
         return fail(why, errno, "go to %s", working_directory);
     int r = confine_inside(ZYGOTE_FILTER_FD, why);
+    if (r == 0)
+        r = close_all_but(report_socket, why);
     if (r < 0)
         return r;
     /* A shim that does not listen any more has started another kernel. */
@@ -114,8 +125,7 @@ static int settle(int report_socket, struct failure *why)
     return 0;
 }
 
-/* From here on no descriptor but the standard ones is open. Only then may others of the sandbox look into it: until then it has the
- * zygote's socket, and folders from which a path leads to the host's files. */
+/* From here on no descriptor but the standard ones is open, and others of the sandbox may look into it. */
 static int take_order(int report_socket, struct failure *why)
 {
     struct pollfd watched = {.fd = report_socket, .events = POLLIN};
