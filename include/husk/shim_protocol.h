@@ -64,8 +64,7 @@ enum shim_type {
     SHIM_COMMAND_KILL, /* tag; the same. ← SHIM_DONE when it has ended, or SHIM_REJECTED */
 
     /* Packages. huskd asks, SHIM_RESULT answers; what was installed comes from the sandbox and is checked again by huskd. */
-    SHIM_PACKAGES =
-        80, /* tag; empty. ← {"packages": [{"name", "version"}] | null: it cannot be told} */
+    SHIM_PACKAGES = 80, /* tag; empty. ← {"packages": [{"name", "version"}]}; null: nobody knows */
     SHIM_INSTALL, /* tag; {"wheels": ["<sha256>/<file>"], "timeout_ms": n}: of /opt/husk/wheels. ← {"code": n, "output":
                       "…", "restart": bool}; one at a time */
     SHIM_SAY,     /* tag of SHIM_WANTED: lines for it, as of husk/package_protocol.h */
