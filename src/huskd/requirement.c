@@ -59,7 +59,7 @@ bool package_listed(const char *list, const char *name)
     while (*list) {
         list += strspn(list, ", \t\n");
         size_t length = strcspn(list, ", \t\n");
-        char word[MAX_PACKAGE_NAME + 1];
+        char word[MAX_PACKAGE_NAME + 1] = "";
         size_t written = 0;
         if (length > 0 && length <= MAX_PACKAGE_NAME) {
             for (size_t i = 0; i < length; i++) {
