@@ -189,3 +189,5 @@ enum {
     MAX_INIT_STRINGS_BYTES = MAX_COMMAND_BYTES + 2 * MAX_ENV_BYTES + 8 * KIB,
     MAX_KERNEL_LOG_BYTES = 16 * KIB, /* last words of a kernel that did not start */
 };
+
+#define LEAST_TIMEOUT 0.001 /* seconds, of code and of a command */

@@ -18,8 +18,8 @@
 #include "mcp/session.h"
 
 static const struct mcp_tool *const own_tools[] = {
-    &tool_execute,        &tool_create_sandbox, &tool_list_sandboxes, &tool_close_sandbox,
-    &tool_extend_sandbox, &tool_interrupt,      &tool_restart,
+    &tool_execute,       &tool_command,        &tool_create_sandbox, &tool_list_sandboxes,
+    &tool_close_sandbox, &tool_extend_sandbox, &tool_interrupt,      &tool_restart,
 };
 
 /* --- the table ---------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/attributes.h"
+#include "husk/shim_protocol.h"
 #include "mcp/call.h"
 
 struct problem;
@@ -45,6 +46,16 @@ void tool_fail_problem(struct mcp_call *call, const struct problem *problem);
  * answered; or, with `ret_none`, it was not named and there is none yet. */
 bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret_none);
 
-/* sandbox_tools.c, execute_tool.c */
+/* The same, and if there is none yet one is made; then `then` is called, at once or later. */
+void tool_with_sandbox(struct mcp_call *call, const json_t *arguments,
+                       void (*then)(struct mcp_call *call));
+
+/* "mcp" of SHIM_EXECUTE and SHIM_COMMAND (husk/shim_protocol.h); new reference. */
+json_t *tool_order(const struct mcp_call *call);
+/* Send it such a message; what it says is the result. `timeout`: seconds that it may take. */
+void tool_run_in_shim(struct mcp_call *call, enum shim_type type, const char *message,
+                      double timeout);
+
+/* sandbox_tools.c, execute_tool.c, terminal_tool.c */
 extern const struct mcp_tool tool_create_sandbox, tool_list_sandboxes, tool_close_sandbox,
-    tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart;
+    tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart, tool_command;

@@ -1,0 +1,108 @@
+"""The tools of MCP beside running code: commands, packages, files. With the official Python SDK, in both eras and over SSE."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import host
+from command_client import fetch, kill, listed
+from mcp_client import call, session, texts
+
+
+async def new_sandbox(client):
+    return (await call(client, "create_sandbox")).structured_content["sandbox_id"]
+
+
+async def complaint(client, tool, **arguments):
+    return texts(await call(client, tool, error=True, **arguments))[0]
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+@session
+async def test_a_command(client, way):
+    made = await call(client, "execute_terminal_command", command="echo hello; echo oops >&2; echo x > 'a b.txt'")
+    result = made.structured_content
+    sandbox = result["sandbox_id"]
+    assert texts(made)[:2] == ["hello\n", "stderr:\noops\n"] and sandbox in texts(made)[-1]
+    assert (result["stdout"], result["stderr"], result["exit_code"], result["status"]) == ("hello\n", "oops\n", 0, "ok")
+    [link] = [item for item in made.content if item.type == "resource_link"]
+    assert link.uri == f"husk://{sandbox}/a%20b.txt"
+    assert (await client.read_resource(link.uri)).contents[0].text == "x\n"
+
+    code = await call(client, "execute_python_code", code="open('a b.txt').read()", sandbox_id=sandbox)
+    assert texts(code)[0] == "'x\\n'"
+    plain = await call(client, "execute_terminal_command", sandbox_id=sandbox, command=["echo", "$HOME", "a;b"])
+    assert texts(plain) == ["$HOME a;b\n"]
+    silent = await call(client, "execute_terminal_command", sandbox_id=sandbox, command="true")
+    assert texts(silent) == ["(no output; exit code 0)"]
+    around = await call(
+        client, "execute_terminal_command", sandbox_id=sandbox, command="pwd; echo $A; cat", cwd="/tmp", env={"A": "ü"}, stdin="in"
+    )
+    assert texts(around) == ["/tmp\nü\nin"]
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_commands_that_fail(client, way):
+    sandbox = await new_sandbox(client)
+
+    async def failed(**arguments):
+        return await call(client, "execute_terminal_command", error=True, sandbox_id=sandbox, **arguments)
+
+    wrong = await failed(command="ls /nowhere")
+    assert "No such file" in texts(wrong)[0] and texts(wrong)[1] == "Exit code 2."
+    assert wrong.structured_content["status"] == "error" and wrong.structured_content["exit_code"] == 2
+    several = await failed(commands=["echo one", "exit 3", "echo never"])
+    assert several.structured_content["stdout"] == "one\n" and "Command 2 of 3" in texts(several)[-1]
+    assert [one["status"] for one in several.structured_content["commands"]] == ["ok", "error", "not_run"]
+    late = await failed(command="sleep 60", timeout_seconds=0.5)
+    assert late.structured_content["status"] == "timeout" and "larger timeout_seconds" in texts(late)[-1]
+    absent = await failed(command=["no-such-program"])
+    assert "command not found" in texts(absent)[-1] and absent.structured_content["exit_code"] == 127
+    assert "cwd" in texts(await failed(command="ls", cwd="/nowhere"))[-1]
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_commands_that_are_none(client, way):
+    tool = "execute_terminal_command"
+    assert "command is missing" in await complaint(client, tool)
+    assert "both" in await complaint(client, tool, command="a", commands=["b"])
+    assert "must be a text" in await complaint(client, tool, command=5)
+    assert "1 to 64" in await complaint(client, tool, commands=["true"] * 65)
+    assert "timeout_seconds must be" in await complaint(client, tool, command="ls", timeout_seconds=0)
+    assert "It takes: command" in await complaint(client, tool, command="ls", detach=True)
+    assert "list_sandboxes" in await complaint(client, tool, command="ls", sandbox_id="nobody")
+
+
+@session
+async def test_long_output_and_progress_of_a_command(client, way):
+    sandbox = await new_sandbox(client)
+    seen = []
+
+    async def note(progress, total, message):
+        seen.append((progress, message))
+
+    arguments = {"command": "for i in 1 2 3; do echo step $i; sleep 1; done", "sandbox_id": sandbox}
+    result = await client.call_tool("execute_terminal_command", arguments, progress_callback=note)
+    assert not result.is_error and len(seen) >= 2
+    assert "running for" in seen[0][1] and "step" in seen[0][1]
+
+    long = await call(client, "execute_terminal_command", command="seq 100000", sandbox_id=sandbox)
+    assert len(texts(long)[0]) <= 64 * 1024 and "bytes left out; the whole text is in " in texts(long)[0]
+    assert long.structured_content["truncated"] and texts(long)[0].endswith("99999\n100000\n")
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+def test_a_command_of_a_tool_is_one_like_any_other(service, sandbox):
+    """Fetched while it runs it has the answer of the API; killed, it is no error: somebody wanted that."""
+    arguments = {"command": "echo begun; sleep 600", "sandbox_id": sandbox.id, "timeout_seconds": 30}
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(service.post, "/mcp/tools/execute_terminal_command", json=arguments)
+        [running] = host.until(lambda: listed(sandbox), 20, "the command")
+        host.until(lambda: fetch(sandbox, running["command_id"])["stdout"] == "begun\n", 20, "its output")
+        assert fetch(sandbox, running["command_id"])["status"] == "running"
+        assert kill(sandbox, running["command_id"]).status_code == 200
+        result = waiting.result().json()
+    assert not result["isError"] and result["structuredContent"]["status"] == "interrupted"
+    assert "Interrupted" in result["content"][-1]["text"]
