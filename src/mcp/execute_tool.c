@@ -110,7 +110,7 @@ const struct mcp_tool tool_execute = {
     .run = execute,
     .definition = JSON({
         "title": "Run Python code",
-        "description": "Run Python code in a sandbox, as a cell of a notebook: variables, imports and files from earlier calls are there, the value of the last expression is shown, plots come back as images (matplotlib needs no show or savefig), `!command` runs a shell command. Prints are returned when the code has ended. numpy, pandas, scipy and matplotlib are installed; there is no network. The working directory is /home/user; files that the code makes are listed as links that can be read as resources. Without sandbox_id a sandbox is made and named in the answer: pass its id from then on. One execution runs at a time; if it takes longer than timeout_seconds (60 unless you say otherwise) it is interrupted, and variables are kept.",
+        "description": "Run Python code in a sandbox, as a cell of a notebook: variables, imports and files from earlier calls are there, the value of the last expression is shown, plots come back as images (matplotlib needs no show or savefig), `!command` runs a shell command. Prints are returned when the code has ended. numpy, pandas, scipy and matplotlib are installed, install_packages gets others; there is no network. The working directory is /home/user; files that the code makes are listed as links that can be read as resources. Without sandbox_id a sandbox is made and named in the answer: pass its id from then on. One execution runs at a time; if it takes longer than timeout_seconds (60 unless you say otherwise) it is interrupted, and variables are kept.",
         "inputSchema": {
             "type": "object",
             "properties": {

@@ -1,5 +1,6 @@
 /* What the tools have in common that run something in a sandbox: the sandbox is made if there is none, and its shim makes the
  * result in the form that a tool's has to have. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,18 @@ enum {
     PATIENCE_MS = SHIM_PATIENCE_SECONDS * 1000,
     MAX_PROGRESS_BYTES = 2 * KIB
 };
+
+/* --- which sandbox it was ----------------------------------------------------------------------- */
+
+const char *tool_note(const struct mcp_call *call, char note[TOOL_NOTE_SIZE])
+{
+    *note = '\0';
+    if (call->made_sandbox)
+        (void)snprintf(note, TOOL_NOTE_SIZE,
+                       " This is in a new sandbox, %s: pass sandbox_id \"%s\" to go on in it.",
+                       call->sandbox_text, call->sandbox_text);
+    return note;
+}
 
 /* --- running ------------------------------------------------------------------------------------ */
 

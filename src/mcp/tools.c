@@ -18,8 +18,9 @@
 #include "mcp/session.h"
 
 static const struct mcp_tool *const own_tools[] = {
-    &tool_execute,       &tool_command,        &tool_create_sandbox, &tool_list_sandboxes,
-    &tool_close_sandbox, &tool_extend_sandbox, &tool_interrupt,      &tool_restart,
+    &tool_execute,       &tool_command,          &tool_create_sandbox, &tool_list_sandboxes,
+    &tool_close_sandbox, &tool_install_packages, &tool_check_package,  &tool_extend_sandbox,
+    &tool_interrupt,     &tool_restart,
 };
 
 /* --- the table ---------------------------------------------------------------------------------- */
@@ -161,7 +162,7 @@ void tools_call(struct mcp_call *call)
 
 /* --- results ------------------------------------------------------------------------------------ */
 
-static void answer(struct mcp_call *call, json_t *structured, bool is_error, const char *text)
+void tool_result(struct mcp_call *call, json_t *structured, bool is_error, const char *text)
 {
     call_answer(call, json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",
                                 text, "structuredContent", structured, "isError", is_error));
@@ -175,7 +176,7 @@ void tool_answer(struct mcp_call *call, json_t *structured, const char *format, 
     if (vasprintf(&text, format, arguments) < 0)
         text = NULL;
     va_end(arguments);
-    answer(call, structured, false, text ? text : "");
+    tool_result(call, structured, false, text ? text : "");
     free(text);
 }
 
@@ -187,7 +188,7 @@ void tool_fail(struct mcp_call *call, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     rpc_mend(text);
-    answer(call, NULL, true, text);
+    tool_result(call, NULL, true, text);
 }
 
 void tool_fail_problem(struct mcp_call *call, const struct problem *problem)

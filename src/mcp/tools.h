@@ -22,6 +22,10 @@ struct mcp_tool {
     const char *needs; /* a capability of the client, NULL: none */
 };
 
+enum {
+    TOOL_NOTE_SIZE = 200
+};
+
 /* JSON as it is, as a string of C. */
 #define JSON(...) #__VA_ARGS__
 
@@ -38,6 +42,8 @@ void tools_call(struct mcp_call *call);
 
 /* The result: a text for the model, and the same for programs (stolen; NULL: none). */
 void tool_answer(struct mcp_call *call, json_t *structured, const char *format, ...) _printf_(3, 4);
+/* The same with a text that is there already; `is_error`: it did not work. */
+void tool_result(struct mcp_call *call, json_t *structured, bool is_error, const char *text);
 /* It did not work, and this is what to do about it. */
 void tool_fail(struct mcp_call *call, const char *format, ...) _printf_(2, 3);
 void tool_fail_problem(struct mcp_call *call, const struct problem *problem);
@@ -56,6 +62,20 @@ json_t *tool_order(const struct mcp_call *call);
 void tool_run_in_shim(struct mcp_call *call, enum shim_type type, const char *message,
                       double timeout);
 
-/* sandbox_tools.c, execute_tool.c, terminal_tool.c */
+/* Appended to an answer's text: " This is in a new sandbox, …" if one was made for this call, else "". */
+const char *tool_note(const struct mcp_call *call, char note[TOOL_NOTE_SIZE]);
+
+struct install_order;
+struct install_result;
+typedef void (*tool_installed)(struct mcp_call *call, const struct install_result *result);
+/* Install packages into call->sandbox and tell of the progress; `done` answers. `cancel` calls tool_stop_install(). False: it is
+ * refused, see *problem. */
+bool tool_install(struct mcp_call *call, const struct install_order *order,
+                  void (*cancel)(struct mcp_call *call), tool_installed done,
+                  struct problem *problem);
+void tool_stop_install(struct mcp_call *call);
+
+/* sandbox_tools.c, execute_tool.c, terminal_tool.c, package_tools.c */
 extern const struct mcp_tool tool_create_sandbox, tool_list_sandboxes, tool_close_sandbox,
-    tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart, tool_command;
+    tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart, tool_command,
+    tool_install_packages, tool_check_package;

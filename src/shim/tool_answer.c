@@ -215,7 +215,9 @@ static const char *advice_for(const char *error, const struct verdict *verdict)
     static const struct {
         const char *error, *advice;
     } known[] = {
-        {"ModuleNotFoundError", "This package is not installed in the sandbox."},
+        {"ModuleNotFoundError",
+         "This package is not installed in the sandbox: install_packages installs it. (The name to "
+         "install may differ from the name to import.)"},
         {"TimeoutError", "Run it again with a larger timeout_seconds, or do it in smaller steps."},
         {"OutOfMemory", "Work on smaller pieces of the data, or create a sandbox with a larger "
                         "memory_mb."},

@@ -18,16 +18,20 @@ async def connected(service, way):
             yield client
 
 
+def run_session(service, way, test):
+    async def body():
+        async with asyncio.timeout(60), connected(service, way) as client:
+            await test(client, way)
+
+    asyncio.run(body())
+
+
 def session(test):
     """Run a coroutine test with each way to connect."""
 
     @pytest.mark.parametrize("way", ["legacy", "auto", "sse"])
     def run(service, way):
-        async def body():
-            async with asyncio.timeout(60), connected(service, way) as client:
-                await test(client, way)
-
-        asyncio.run(body())
+        run_session(service, way, test)
 
     return run
 

@@ -2,9 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import host
 from command_client import fetch, kill, listed
-from mcp_client import call, session, texts
+from local_index import Index, Wheel
+from mcp_client import call, run_session, session, texts
 
 
 async def new_sandbox(client):
@@ -106,3 +109,94 @@ def test_a_command_of_a_tool_is_one_like_any_other(service, sandbox):
         result = waiting.result().json()
     assert not result["isError"] and result["structuredContent"]["status"] == "interrupted"
     assert "Interrupted" in result["content"][-1]["text"]
+
+
+# ---- packages ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shop(harness):
+    """A service whose packages come from an index of the tests' own."""
+    wheels = [Wheel("plainpkg", "1.0"), Wheel("plainpkg", "2.0", requires=["depends-on-me"]), Wheel("depends-on-me", "1.5")]
+    with Index(*wheels) as index:
+        service = harness.service(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        yield service
+        harness.end(service)
+
+
+def in_shop(test):
+    @pytest.mark.parametrize("way", ["legacy", "auto", "sse"])
+    def run(shop, way):
+        run_session(shop, way, test)
+
+    return run
+
+
+@in_shop
+async def test_installing(client, way):
+    sandbox = await new_sandbox(client)
+    absent = await call(client, "execute_python_code", error=True, code="import plainpkg", sandbox_id=sandbox)
+    assert "install_packages" in texts(absent)[0]
+    before = await call(client, "check_package_status", package_name="plainpkg", sandbox_id=sandbox)
+    assert before.structured_content["packages"][0]["status"] == "not_installed" and "install_packages" in texts(before)[0]
+
+    seen = []
+
+    async def note(progress, total, message):
+        seen.append((progress, message))
+
+    arguments = {"packages": ["plainpkg==1.0"], "sandbox_id": sandbox}
+    result = await client.call_tool("install_packages", arguments, progress_callback=note)
+    assert not result.is_error and texts(result) == ["Installed: plainpkg 1.0."]
+    assert result.structured_content["installed"] == [{"name": "plainpkg", "version": "1.0"}]
+    assert result.structured_content["sandbox_id"] == sandbox and not result.structured_content["restart_needed"]
+    assert any("Collecting plainpkg" in message for _, message in seen)
+    assert [step for step, _ in seen] == sorted({step for step, _ in seen})
+
+    await call(client, "execute_python_code", code="import plainpkg", sandbox_id=sandbox)
+    newer = await call(client, "install_packages", requirements="# newer\nplainpkg\n", upgrade=True, sandbox_id=sandbox)
+    assert "depends-on-me 1.5" in texts(newer)[0] and "plainpkg 2.0" in texts(newer)[0]
+    assert newer.structured_content["restart_needed"] and "restart_kernel" in texts(newer)[0]
+    one = await call(client, "check_package_status", package_name="Plainpkg", sandbox_id=sandbox)
+    assert texts(one) == ["plainpkg 2.0 is installed."]
+    all_of_them = (await call(client, "check_package_status", sandbox_id=sandbox)).structured_content
+    assert {"name": "depends-on-me", "version": "1.5", "status": "installed"} in all_of_them["packages"]
+    assert all_of_them["count"] == len(all_of_them["packages"]) > 10
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@in_shop
+async def test_what_cannot_be_installed(client, way):
+    sandbox = await new_sandbox(client)
+    tool = "install_packages"
+    failed = await call(client, tool, error=True, packages=["no-such-package"], sandbox_id=sandbox)
+    assert "no-such-package" in texts(failed)[0] and "Nothing was installed" in texts(failed)[0]
+    assert failed.structured_content["status"] == "failed" and failed.structured_content["installed"] == []
+    state = await call(client, "check_package_status", package_name="no-such-package", sandbox_id=sandbox)
+    assert state.structured_content["packages"][0]["status"] == "failed" and "failed" in texts(state)[0]
+    assert "packages is missing" in await complaint(client, tool, sandbox_id=sandbox)
+    assert "list of strings" in await complaint(client, tool, packages="plainpkg", sandbox_id=sandbox)
+    await complaint(client, tool, packages=["https://example.org/x.whl"], sandbox_id=sandbox)
+    await complaint(client, tool, packages=["--index-url=x"], sandbox_id=sandbox)
+    assert "It takes: packages" in await complaint(client, tool, package_name="plainpkg")
+    assert "not the name" in await complaint(client, "check_package_status", package_name="../x", sandbox_id=sandbox)
+    assert "list_sandboxes" in await complaint(client, tool, packages=["plainpkg"], sandbox_id="nobody")
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@in_shop
+async def test_a_sandbox_with_packages(client, way):
+    made = await call(client, "create_sandbox", packages=["plainpkg==1.0"])
+    assert made.structured_content["installed"] == [{"name": "plainpkg", "version": "1.0"}]
+    sandbox = made.structured_content["sandbox_id"]
+    await call(client, "execute_python_code", code="import plainpkg", sandbox_id=sandbox)
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+    assert "not made" in await complaint(client, "create_sandbox", packages=["no-such-package"])
+    assert "list of strings" in await complaint(client, "create_sandbox", packages=[5])
+    left = await call(client, "list_sandboxes")
+    assert left.structured_content["count"] == 0
+
+    unnamed = await call(client, "install_packages", packages=["plainpkg"])
+    sandbox = unnamed.structured_content["sandbox_id"]
+    assert f'sandbox_id "{sandbox}"' in texts(unnamed)[0]
+    await call(client, "close_sandbox", sandbox_id=sandbox)
