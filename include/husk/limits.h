@@ -106,7 +106,8 @@ enum {
     MAX_MCP_COMPLETIONS = 100,       /* the protocol's own limit */
     MAX_MCP_LISTED = 500,            /* sandboxes in one answer */
     MAX_MCP_RESOURCE_BYTES = 8 * MIB,
-    MAX_MCP_SUBSCRIPTIONS = 256, /* files that are watched, all together */
+    MAX_MCP_LISTING_BYTES = 128 * KIB, /* of files, for a model; then it is incomplete */
+    MAX_MCP_SUBSCRIPTIONS = 256,       /* files that are watched, all together */
     MCP_WATCH_MILLISECONDS = 2000,
     MCP_DEFAULT_IDLE_SECONDS = 3600, /* of a sandbox that nobody asked for by name */
     MCP_KEEPALIVE_SECONDS = 10,

@@ -70,7 +70,8 @@ struct mcp_call {
     uint64_t tag;
     void (*then)(struct mcp_call *call); /* when there is a sandbox */
     bool made_sandbox;                   /* for this call, because none was named */
-    void *own;                           /* freed by the handler */
+    void *own;                           /* freed by the handler … */
+    void (*own_free)(void *own);         /* … or with the call, by this */
     struct batch *batch;                 /* of a carrier (batch.h) */
 };
 

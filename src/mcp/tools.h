@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/attributes.h"
+#include "husk/limits.h"
 #include "husk/shim_protocol.h"
 #include "mcp/call.h"
 
@@ -62,6 +63,13 @@ json_t *tool_order(const struct mcp_call *call);
 void tool_run_in_shim(struct mcp_call *call, enum shim_type type, const char *message,
                       double timeout);
 
+/* The path `key` of a file or folder below /home/user, plain (huskd/file_path.h); "" is that folder itself and stands for a missing
+ * one, too. False: that is answered. */
+bool tool_read_path(struct mcp_call *call, const json_t *arguments, const char *key,
+                    char path[MAX_FILE_PATH_BYTES + 1]);
+/* The sandbox may have ended while somebody else was asked: false, and that is answered. */
+bool tool_sandbox_lives(struct mcp_call *call);
+
 /* Appended to an answer's text: " This is in a new sandbox, …" if one was made for this call, else "". */
 const char *tool_note(const struct mcp_call *call, char note[TOOL_NOTE_SIZE]);
 
@@ -75,7 +83,7 @@ bool tool_install(struct mcp_call *call, const struct install_order *order,
                   struct problem *problem);
 void tool_stop_install(struct mcp_call *call);
 
-/* sandbox_tools.c, execute_tool.c, terminal_tool.c, package_tools.c */
+/* sandbox_tools.c, execute_tool.c, terminal_tool.c, package_tools.c, folder_tools.c */
 extern const struct mcp_tool tool_create_sandbox, tool_list_sandboxes, tool_close_sandbox,
     tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart, tool_command,
-    tool_install_packages, tool_check_package;
+    tool_install_packages, tool_check_package, tool_list_files, tool_delete_file;

@@ -200,3 +200,55 @@ async def test_a_sandbox_with_packages(client, way):
     sandbox = unnamed.structured_content["sandbox_id"]
     assert f'sandbox_id "{sandbox}"' in texts(unnamed)[0]
     await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+@session
+async def test_listing_and_deleting(client, way):
+    sandbox = await new_sandbox(client)
+    empty = await call(client, "list_files", sandbox_id=sandbox)
+    assert empty.structured_content["files"] == [] and "no files" in texts(empty)[0]
+    code = "import os; os.makedirs('d/e'); [open(p, 'w').write(p) for p in ('a \"ü\"\\n.csv', 'd/e/f.txt', 'd/g.png')]"
+    await call(client, "execute_python_code", code=code, sandbox_id=sandbox)
+
+    every = await call(client, "list_files", sandbox_id=sandbox)
+    files = {file["path"]: file for file in every.structured_content["files"]}
+    assert set(files) == {'a "ü"\n.csv', "d/e/f.txt", "d/g.png"} and not every.structured_content["incomplete"]
+    assert files["d/g.png"]["size"] == 7 and files["d/g.png"]["type"] == "image/png"
+    assert "d/e/f.txt" in texts(every)[0] and len(texts(every)[0].splitlines()) == 3
+    below = await call(client, "list_files", path="/home/user/d/", recursive=False, sandbox_id=sandbox)
+    assert {file["path"]: file["type"] for file in below.structured_content["files"]} == {
+        "d/e": "inode/directory",
+        "d/g.png": "image/png",
+    }
+
+    removed = await call(client, "delete_file", path="d/e/f.txt", sandbox_id=sandbox)
+    assert removed.structured_content["path"] == "d/e/f.txt"
+    await call(client, "delete_file", path="d", sandbox_id=sandbox)
+    left = await call(client, "list_files", sandbox_id=sandbox)
+    assert [file["path"] for file in left.structured_content["files"]] == ['a "ü"\n.csv']
+
+    assert "list_files" in await complaint(client, "delete_file", path="d", sandbox_id=sandbox)
+    assert "path is missing" in await complaint(client, "delete_file", path="/home/user", sandbox_id=sandbox)
+    assert "There is no" in await complaint(client, "list_files", path="nowhere", sandbox_id=sandbox)
+    for tool in ("list_files", "delete_file"):
+        for path in ("../x", "/etc", "a\0b"):
+            assert "relative to /home/user" in await complaint(client, tool, path=path, sandbox_id=sandbox)
+        assert "must be a string" in await complaint(client, tool, path=5, sandbox_id=sandbox)
+        assert "list_sandboxes" in await complaint(client, tool, path="a", sandbox_id="nobody")
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_a_listing_that_is_too_long(client, way):
+    sandbox = await new_sandbox(client)
+    code = "for i in range(3000): open(f'file number {i}', 'w').close()"
+    await call(client, "execute_python_code", code=code, sandbox_id=sandbox)
+    result = await call(client, "list_files", sandbox_id=sandbox)
+    assert result.structured_content["incomplete"] and "and more" in texts(result)[0]
+    names = [file["path"] for file in result.structured_content["files"]]
+    assert 500 < len(names) < 3000 and len(texts(result)[0]) < 140 * 1024
+    assert names == sorted(f"file number {i}" for i in range(3000))[: len(names)]
+    await call(client, "close_sandbox", sandbox_id=sandbox)
