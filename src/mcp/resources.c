@@ -108,19 +108,29 @@ static int append_base64(struct buffer *out, const struct buffer *bytes)
     return 0;
 }
 
-static int encode(const char *uri, const char *type, const struct buffer *bytes, struct buffer *out)
+int resources_append(struct buffer *out, const char *uri, const struct buffer *bytes, bool as_text)
 {
-    bool text = is_text_type(type) && utf8_valid(bytes->data ? bytes->data : "", bytes->length);
-    int r = buffer_append_text(out, "\"contents\":[{\"uri\":");
+    const char *type = media_type(uri);
+    int r = buffer_append_text(out, "{\"uri\":");
     if (r == 0)
         r = quoted_append(out, uri, strlen(uri));
     if (r == 0)
         r = buffer_printf(out, ",\"mimeType\":\"%.*s\",", (int)strcspn(type, ";"), type);
     if (r == 0)
-        r = buffer_append_text(out, text ? "\"text\":" : "\"blob\":\"");
+        r = buffer_append_text(out, as_text ? "\"text\":" : "\"blob\":\"");
     if (r == 0)
-        r = text ? quoted_append(out, bytes->data, bytes->length) : append_base64(out, bytes);
-    return r == 0 ? buffer_append_text(out, text ? "}]" : "\"}]") : r;
+        r = as_text ? quoted_append(out, bytes->data, bytes->length) : append_base64(out, bytes);
+    return r == 0 ? buffer_append_text(out, as_text ? "}" : "\"}") : r;
+}
+
+static int encode(const char *uri, const struct buffer *bytes, struct buffer *out)
+{
+    bool text =
+        is_text_type(media_type(uri)) && utf8_valid(bytes->data ? bytes->data : "", bytes->length);
+    int r = buffer_append_text(out, "\"contents\":[");
+    if (r == 0)
+        r = resources_append(out, uri, bytes, text);
+    return r == 0 ? buffer_append_text(out, "]") : r;
 }
 
 /* All of a file as it is now: 0 or -errno, -EFBIG when it is too large. */
@@ -131,17 +141,19 @@ static int read_whole(int fd, struct buffer *ret)
         return -errno;
     if (status.st_size > MAX_MCP_RESOURCE_BYTES)
         return -EFBIG;
-    uint64_t position = 0;
-    while (position < (uint64_t)status.st_size) {
-        size_t wanted = (size_t)((uint64_t)status.st_size - position);
-        char *place = buffer_reserve(ret, wanted);
+    return resources_read_part(fd, 0, (size_t)status.st_size, ret);
+}
+
+int resources_read_part(int fd, uint64_t offset, size_t length, struct buffer *ret)
+{
+    while (ret->length < length) {
+        char *place = buffer_reserve(ret, length - ret->length);
         if (!place)
             return -ENOMEM;
-        ssize_t got = read_at(fd, place, wanted, position);
+        ssize_t got = read_at(fd, place, length - ret->length, offset + ret->length);
         if (got <= 0)
             return got < 0 ? (int)got : 0; /* it became shorter */
         buffer_grow(ret, (size_t)got);
-        position += (uint64_t)got;
     }
     return 0;
 }
@@ -152,7 +164,7 @@ static void answer_file(struct mcp_call *call, const char *uri, int fd)
     _cleanup_buffer_ struct buffer members = {0};
     int r = read_whole(fd, &bytes);
     if (r == 0)
-        r = encode(uri, media_type(uri), &bytes, &members);
+        r = encode(uri, &bytes, &members);
     if (r == -EFBIG)
         call_fail(call, 200, RPC_INVALID_PARAMS, json_pack("{s:s}", "uri", uri),
                   "The file is larger than %d MiB: download it over HTTP, or read parts of it with "

@@ -23,7 +23,9 @@
 static const struct mcp_tool *const own_tools[] = {
     &tool_execute,       &tool_command,          &tool_create_sandbox, &tool_list_sandboxes,
     &tool_close_sandbox, &tool_install_packages, &tool_check_package,  &tool_extend_sandbox,
-    &tool_interrupt,     &tool_restart,          &tool_list_files,     &tool_delete_file,
+    &tool_interrupt,     &tool_restart,          &tool_list_files,     &tool_read_file,
+    &tool_write_file,    &tool_delete_file,      &tool_upload_file,    &tool_download_file,
+    &tool_copy_project,
 };
 
 /* --- the table ---------------------------------------------------------------------------------- */

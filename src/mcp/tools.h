@@ -83,7 +83,8 @@ bool tool_install(struct mcp_call *call, const struct install_order *order,
                   struct problem *problem);
 void tool_stop_install(struct mcp_call *call);
 
-/* sandbox_tools.c, execute_tool.c, terminal_tool.c, package_tools.c, folder_tools.c */
+/* sandbox_tools.c, execute_tool.c, terminal_tool.c, package_tools.c, folder_tools.c, read_tools.c, write_tools.c */
 extern const struct mcp_tool tool_create_sandbox, tool_list_sandboxes, tool_close_sandbox,
     tool_extend_sandbox, tool_execute, tool_interrupt, tool_restart, tool_command,
-    tool_install_packages, tool_check_package, tool_list_files, tool_delete_file;
+    tool_install_packages, tool_check_package, tool_list_files, tool_delete_file, tool_read_file,
+    tool_download_file, tool_write_file, tool_upload_file, tool_copy_project;

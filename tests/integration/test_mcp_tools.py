@@ -1,5 +1,8 @@
 """The tools of MCP beside running code: commands, packages, files. With the official Python SDK, in both eras and over SSE."""
 
+import base64
+import io
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -251,4 +254,127 @@ async def test_a_listing_that_is_too_long(client, way):
     names = [file["path"] for file in result.structured_content["files"]]
     assert 500 < len(names) < 3000 and len(texts(result)[0]) < 140 * 1024
     assert names == sorted(f"file number {i}" for i in range(3000))[: len(names)]
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_writing_and_reading(client, way):
+    text = "a,b\n1,ü\n" * 3
+    made = await call(client, "write_file", path="/home/user/d/e/table.csv", content=text)
+    written = made.structured_content
+    sandbox = written["sandbox_id"]
+    assert written["path"] == "d/e/table.csv" and written["size"] == len(text.encode()) and not written["replaced"]
+    assert f'sandbox_id "{sandbox}"' in texts(made)[0]
+    seen = await call(client, "execute_python_code", code="print(open('d/e/table.csv').read(), end='')", sandbox_id=sandbox)
+    assert texts(seen)[0] == text
+    whole = await call(client, "read_file", path="d/e/table.csv", sandbox_id=sandbox)
+    assert texts(whole) == [text] and whole.structured_content["text"] == text and whole.structured_content["end"]
+
+    again = await call(client, "write_file", path="d/e/table.csv", content="", sandbox_id=sandbox)
+    assert again.structured_content["replaced"] and again.structured_content["size"] == 0
+    empty = await call(client, "read_file", path="d/e/table.csv", sandbox_id=sandbox)
+    assert empty.structured_content["text"] == "" and "0 of 0" in texts(empty)[-1]
+
+    # Parts join to the whole, whatever character a border falls into.
+    text = "añ€𝄞\n" * 20000
+    await call(client, "write_file", path="long.txt", content=text, sandbox_id=sandbox)
+    parts, offset, end = [], 0, False
+    while not end:
+        part = (await call(client, "read_file", path="long.txt", offset=offset, sandbox_id=sandbox)).structured_content
+        assert part["encoding"] == "utf-8" and part["offset"] == offset and part["length"] <= 65536
+        parts.append(part["text"])
+        offset, end = offset + part["length"], part["end"]
+    assert "".join(parts) == text and len(parts) > 2
+    inside = await call(client, "read_file", path="long.txt", offset=2, length=9, sandbox_id=sandbox)
+    assert inside.structured_content["text"] == "€𝄞\n" and "offset 11" in texts(inside)[-1]
+
+    tail = await call(client, "read_file", path="long.txt", offset=len(text.encode()), sandbox_id=sandbox)
+    assert tail.structured_content["text"] == "" and tail.structured_content["end"]
+    assert "behind" in await complaint(client, "read_file", path="long.txt", offset=10**9, sandbox_id=sandbox)
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+def blob_of(result):
+    [item] = [item for item in result.content if item.type == "resource"]
+    return item.resource.uri, item.resource.mime_type, base64.b64decode(item.resource.blob)
+
+
+@session
+async def test_bytes_of_any_kind(client, way):
+    data = bytes(range(256)) * 2500  # the SDK takes events of at most 1 MiB
+    made = await call(client, "upload_file", path="d/ä x.png", data=base64.encodebytes(data).decode())
+    sandbox = made.structured_content["sandbox_id"]
+    assert made.structured_content["size"] == len(data)
+    result = await call(client, "download_file", path="d/ä x.png", sandbox_id=sandbox)
+    uri = f"husk://{sandbox}/d/%C3%A4%20x.png"
+    assert blob_of(result) == (uri, "image/png", data)
+    assert result.structured_content == {
+        "sandbox_id": sandbox, "path": "d/ä x.png", "size": len(data), "mime_type": "image/png", "uri": uri
+    }  # fmt: skip
+    assert base64.b64decode((await client.read_resource(uri)).contents[0].blob) == data
+    part = await call(client, "read_file", path="d/ä x.png", offset=1000, length=300, sandbox_id=sandbox)
+    assert blob_of(part)[2] == data[1000:1300] and part.structured_content["encoding"] == "base64"
+    assert "not text" in texts(part)[0] and "text" not in part.structured_content
+
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as pack:
+        pack.writestr("src/main.py", "print('packed')")
+        pack.writestr("README", "x")
+    packed = base64.b64encode(archive.getvalue()).decode()
+    copied = await call(client, "copy_project", archive=packed, path="project", sandbox_id=sandbox)
+    assert copied.structured_content["path"] == "project" and copied.structured_content["bytes"] == 16
+    ran = await call(client, "execute_terminal_command", command="python project/src/main.py", sandbox_id=sandbox)
+    assert texts(ran)[0] == "packed\n"
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+    unnamed = await call(client, "copy_project", archive=packed)
+    assert "Unpacked" in texts(unnamed)[0] and "new sandbox" in texts(unnamed)[0]
+    await call(client, "close_sandbox", sandbox_id=unnamed.structured_content["sandbox_id"])
+
+
+@session
+async def test_files_that_go_wrong(client, way):
+    sandbox = await new_sandbox(client)
+
+    async def wrong(tool, **arguments):
+        return await complaint(client, tool, sandbox_id=sandbox, **arguments)
+
+    await call(client, "execute_python_code", code="import os; os.mkdir('d'); os.symlink('/etc/passwd', 'l')", sandbox_id=sandbox)
+    good = base64.b64encode(b"x").decode()
+    for tool, more in (("write_file", {"content": "x"}), ("upload_file", {"data": good})):
+        assert "is a folder" in await wrong(tool, path="d", **more)
+        assert "must name a file" in await wrong(tool, path="", **more)
+        assert "must name a file" in await wrong(tool, path="d/", **more)
+        assert "relative to /home/user" in await wrong(tool, path="../x", **more)
+        assert "is missing" in await wrong(tool, path="x")
+        assert "list_sandboxes" in await complaint(client, tool, path="x", sandbox_id="nobody", **more)
+    assert "not base64" in await wrong("upload_file", path="x", data="%%%")
+    assert "not base64" in await wrong("upload_file", path="x", data="eA=")
+    assert "must be a string" in await wrong("write_file", path="x", content=5)
+    too_much = base64.b64encode(bytes(8 * 1024 * 1024 + 1)).decode()
+    assert "at most 8388608" in await wrong("upload_file", path="x", data=too_much)
+    assert "archive" in await wrong("copy_project", archive=good)
+    for tool in ("read_file", "download_file"):
+        assert "list_files" in await wrong(tool, path="nothing")
+        assert "list_files" in await wrong(tool, path="l")
+        assert "is a folder" in await wrong(tool, path="d")
+        assert "path is missing" in await wrong(tool)
+        assert "relative to /home/user" in await wrong(tool, path="/etc/passwd")
+    assert "length must be" in await wrong("read_file", path="x", length=0)
+    assert "offset must be" in await wrong("read_file", path="x", offset=-1)
+    await call(client, "execute_python_code", code="open('big', 'w').truncate(8 * 1024 * 1024 + 1)", sandbox_id=sandbox)
+    assert "over HTTP" in await wrong("download_file", path="big")
+    left = await call(client, "list_files", sandbox_id=sandbox)
+    assert {file["path"] for file in left.structured_content["files"]} == {"big", "l"}
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_a_full_disk(client, way):
+    sandbox = (await call(client, "create_sandbox", disk_mb=16)).structured_content["sandbox_id"]
+    data = base64.b64encode(bytes(7 * 1024 * 1024)).decode()
+    for name in ("one", "two"):
+        await call(client, "upload_file", path=name, data=data, sandbox_id=sandbox)
+    assert "disk of the sandbox is full" in await complaint(client, "upload_file", path="three", data=data, sandbox_id=sandbox)
+    await call(client, "delete_file", path="one", sandbox_id=sandbox)
+    await call(client, "upload_file", path="three", data=data, sandbox_id=sandbox)
     await call(client, "close_sandbox", sandbox_id=sandbox)
