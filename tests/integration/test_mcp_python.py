@@ -128,7 +128,7 @@ async def test_what_a_model_gets_wrong(client, way):
 async def test_prompts_and_completion(client, way):
     [prompt] = (await client.list_prompts()).prompts
     text = (await client.get_prompt(prompt.name, {"task": "count to 3"})).messages[0].content.text
-    assert "execute_python_code" in text and "install_packages" in text and text.endswith("count to 3")
+    assert "execute_python_code" in text and "install_packages" in text and "download_file" in text and text.endswith("count to 3")
     [template] = (await client.list_resource_templates()).resource_templates
     created = await call(client, "create_sandbox", name=f"complete-{way}")
     ref = {"type": "ref/resource", "uri": template.uri_template}

@@ -2,6 +2,8 @@
 
 import base64
 import io
+import json
+import socket
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +13,7 @@ import host
 from command_client import fetch, kill, listed
 from local_index import Index, Wheel
 from mcp_client import call, run_session, session, texts
+from package_client import state
 
 
 async def new_sandbox(client):
@@ -114,6 +117,21 @@ def test_a_command_of_a_tool_is_one_like_any_other(service, sandbox):
     assert "Interrupted" in result["content"][-1]["text"]
 
 
+def leave(service, tool, until, **arguments):
+    """Call a tool and hang up when `until` says so."""
+    body = json.dumps(arguments).encode()
+    head = f"POST /mcp/tools/{tool} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port), 20) as line:
+        line.sendall(head.encode() + body)
+        host.until(until, 20, "the call to be under way")
+
+
+def test_leaving_a_command_ends_it(service, sandbox):
+    leave(service, "execute_terminal_command", lambda: listed(sandbox), command="sleep 600", sandbox_id=sandbox.id)
+    host.until(lambda: not listed(sandbox), 20, "the end of the command")
+    assert sandbox.command("echo fine")["stdout"] == "fine\n"
+
+
 # ---- packages ------------------------------------------------------------------------------------
 
 
@@ -123,6 +141,7 @@ def shop(harness):
     wheels = [Wheel("plainpkg", "1.0"), Wheel("plainpkg", "2.0", requires=["depends-on-me"]), Wheel("depends-on-me", "1.5")]
     with Index(*wheels) as index:
         service = harness.service(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        service.index = index
         yield service
         harness.end(service)
 
@@ -203,6 +222,33 @@ async def test_a_sandbox_with_packages(client, way):
     sandbox = unnamed.structured_content["sandbox_id"]
     assert f'sandbox_id "{sandbox}"' in texts(unnamed)[0]
     await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+def test_leaving_and_closing_while_packages_install(shop):
+    """Whoever hangs up ends the install, and the sandbox that was made for him; who stays is told why it ended."""
+    shop.index.add(Wheel("held-back", "1.0"))
+    box = shop.create()
+    shop.index.hold.clear()
+
+    def under_way():
+        return any("held_back" in path and "files" in path for path in shop.index.requests)
+
+    leave(shop, "install_packages", under_way, packages=["held-back"], sandbox_id=box.id)
+    host.until(lambda: state(box, "held-back")["status"] != "installing", 20, "the end of the install")
+    shop.index.requests.clear()
+    leave(shop, "create_sandbox", under_way, packages=["held-back"], name="unwanted")
+    host.until(lambda: shop.get("/sandbox/unwanted").status_code != 200, 20, "the end of the sandbox")
+    shop.index.requests.clear()
+    with ThreadPoolExecutor() as threads:
+        arguments = {"packages": ["held-back"], "sandbox_id": box.id}
+        waiting = threads.submit(shop.post, "/mcp/tools/install_packages", json=arguments)
+        host.until(under_way, 20, "the install")
+        asked = shop.post("/mcp/tools/check_package_status", json={"package_name": "held-back", "sandbox_id": box.id}).json()
+        assert asked["structuredContent"]["packages"][0]["status"] == "installing"
+        box.close()
+        result = waiting.result().json()
+    assert result["isError"] and "create_sandbox" in result["content"][0]["text"]
+    shop.index.hold.set()
 
 
 # ---- files ---------------------------------------------------------------------------------------
