@@ -16,14 +16,14 @@
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
+#include "mcp/listing.h"
 #include "mcp/mcp.h"
 #include "mcp/tools.h"
 
 /* call->own */
 struct folder_job {
     struct porter_client *porter;
-    struct buffer list; /* at most MAX_MCP_LISTING_BYTES */
-    bool incomplete;
+    struct listing list;
     char path[MAX_FILE_PATH_BYTES + 1];
 };
 
@@ -31,7 +31,7 @@ static void job_free(void *own)
 {
     struct folder_job *job = own;
     porter_client_free(job->porter);
-    buffer_free(&job->list);
+    listing_free(&job->list);
     free(job);
 }
 
@@ -65,6 +65,7 @@ static void begin(struct mcp_call *call, const struct porter_task *task, const c
 {
     const struct service *service = call->mcp->service;
     struct folder_job *job = must_alloc(sizeof *job);
+    job->list.limit = MAX_MCP_LISTING_BYTES;
     (void)format_text(job->path, sizeof job->path, "%s", path);
     call->own = job;
     call->own_free = job_free;
@@ -78,7 +79,7 @@ static void list_begun(const struct porter_begin *head, void *user)
 {
     struct mcp_call *call = user;
     struct folder_job *job = call->own;
-    job->incomplete = head->incomplete;
+    job->list.incomplete = head->incomplete;
 }
 
 /* Whatever is too much is left out; the porter is let finish, which is quick. */
@@ -86,27 +87,7 @@ static void list_data(const char *data, size_t length, void *user)
 {
     struct mcp_call *call = user;
     struct folder_job *job = call->own;
-    size_t room = MAX_MCP_LISTING_BYTES - job->list.length;
-    if (buffer_append(&job->list, data, length < room ? length : room) < 0 || length > room)
-        job->incomplete = true;
-}
-
-/* The entries, with a comma and a line end between them and no brackets around. False: that is no list. */
-static bool find_entries(const struct folder_job *job, const char **ret, size_t *ret_length)
-{
-    const char *text = job->list.data;
-    size_t length = job->list.length;
-    const char *last = length == MAX_MCP_LISTING_BYTES ? "\n" : "]"; /* cut, or whole */
-    while (length > 0 && text[length - 1] != *last)
-        length--;
-    length -= length > 0;
-    if (length > 0 && text[length - 1] == ',')
-        length--;
-    if (length == 0 || *text != '[' || !utf8_valid(text, length))
-        return false;
-    *ret = text + 1;
-    *ret_length = length - 1;
-    return true;
+    listing_add(&job->list, data, length);
 }
 
 /* As readable as it gets without reading it: a line for each file. */
@@ -117,22 +98,10 @@ static int append_text(const struct folder_job *job, const char *entries, size_t
     int r = length ? buffer_append(&text, entries, length)
                    : buffer_printf(&text, "There are no files in %s.",
                                    *job->path ? job->path : "/home/user");
-    if (r == 0 && job->incomplete)
+    if (r == 0 && job->list.incomplete)
         r = buffer_append_text(&text, "\n… and more: list a folder of it with path, or one level "
                                       "with recursive false.");
     return r == 0 ? quoted_append(out, text.data, text.length) : r;
-}
-
-/* In a stream of events a line end would begin something else. In JSON, outside of strings, it is but a space. */
-static int append_entries(const char *entries, size_t length, struct buffer *out)
-{
-    size_t start = out->length;
-    int r = buffer_append(out, entries, length);
-    for (size_t i = start; r == 0 && i < out->length; i++) {
-        if (out->data[i] == '\n' || out->data[i] == '\r')
-            out->data[i] = ' ';
-    }
-    return r;
 }
 
 static int append_listing(const struct mcp_call *call, const struct folder_job *job,
@@ -140,7 +109,7 @@ static int append_listing(const struct mcp_call *call, const struct folder_job *
 {
     const char *entries;
     size_t length;
-    if (!find_entries(job, &entries, &length))
+    if (!listing_entries(&job->list, &entries, &length))
         return -EBADMSG;
     int r = buffer_append_text(out, "\"content\":[{\"type\":\"text\",\"text\":");
     if (r == 0)
@@ -153,9 +122,9 @@ static int append_listing(const struct mcp_call *call, const struct folder_job *
     if (r == 0)
         r = buffer_append_text(out, ",\"files\":[");
     if (r == 0)
-        r = append_entries(entries, length, out);
+        r = listing_append(out, entries, length);
     return r == 0 ? buffer_printf(out, "],\"incomplete\":%s},\"isError\":false",
-                                  job->incomplete ? "true" : "false")
+                                  job->list.incomplete ? "true" : "false")
                   : r;
 }
 

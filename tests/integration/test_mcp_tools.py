@@ -424,3 +424,25 @@ async def test_a_full_disk(client, way):
     await call(client, "delete_file", path="one", sandbox_id=sandbox)
     await call(client, "upload_file", path="three", data=data, sandbox_id=sandbox)
     await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_resources_are_listed(client, way):
+    """Those of the sandboxes that a session has made. Of a caller of the modern era nothing is remembered."""
+    assert (await client.list_resources()).resources == []
+    boxes = [await new_sandbox(client) for _ in range(3)]
+    for box in boxes[:2]:
+        await call(client, "write_file", path=f"d/ü {box[:4]}.csv", content="a\n", sandbox_id=box)
+    await call(client, "execute_terminal_command", command="ln -s d link; mkfifo pipe", sandbox_id=boxes[0])
+    found = {resource.uri: resource for resource in (await client.list_resources()).resources}
+    expected = {f"husk://{box}/d/%C3%BC%20{box[:4]}.csv" for box in boxes[:2]}
+    assert set(found) == (set() if way == "auto" else expected)
+    for uri, resource in found.items():
+        assert (resource.mime_type, resource.size) == ("text/csv", 2) and resource.name.startswith("d/ü ")
+        assert (await client.read_resource(uri)).contents[0].text == "a\n"
+    await call(client, "execute_python_code", code="for i in range(3000): open(f'n{i}', 'w').close()", sandbox_id=boxes[2])
+    many = (await client.list_resources()).resources
+    assert way == "auto" or 500 < len(many) < 3002
+    for box in boxes:
+        await call(client, "close_sandbox", sandbox_id=box)
+    assert (await client.list_resources()).resources == []
