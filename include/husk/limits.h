@@ -106,7 +106,9 @@ enum {
     MAX_MCP_COMPLETIONS = 100,       /* the protocol's own limit */
     MAX_MCP_LISTED = 500,            /* sandboxes in one answer */
     MAX_MCP_RESOURCE_BYTES = 8 * MIB,
-    MAX_MCP_SUBSCRIPTIONS = 256, /* files that are watched, all together */
+    MAX_MCP_READ_BYTES = 256 * KIB,    /* of a file, for a model, in one answer */
+    MAX_MCP_LISTING_BYTES = 128 * KIB, /* of files, for a model; then it is incomplete */
+    MAX_MCP_SUBSCRIPTIONS = 256,       /* files that are watched, all together */
     MCP_WATCH_MILLISECONDS = 2000,
     MCP_DEFAULT_IDLE_SECONDS = 3600, /* of a sandbox that nobody asked for by name */
     MCP_KEEPALIVE_SECONDS = 10,
@@ -189,3 +191,6 @@ enum {
     MAX_INIT_STRINGS_BYTES = MAX_COMMAND_BYTES + 2 * MAX_ENV_BYTES + 8 * KIB,
     MAX_KERNEL_LOG_BYTES = 16 * KIB, /* last words of a kernel that did not start */
 };
+
+#define LEAST_TIMEOUT  0.001 /* seconds, of code and of a command */
+#define MAX_MCP_OFFSET 1e15  /* into a file: a whole number in every JSON */

@@ -22,8 +22,11 @@ enum porter_job {
 };
 
 enum {
-    PORTER_ONE_LEVEL = 1, /* of PORTER_LIST: no folders in folders, but the folders themselves */
-    PORTER_WHOLE_HOME = 2 /* the folder is /home/user */
+    PORTER_ONE_LEVEL = 1,  /* of PORTER_LIST: no folders in folders, but the folders themselves */
+    PORTER_WHOLE_HOME = 2, /* the folder is /home/user */
+    PORTER_RESOURCES =
+        4 /* of PORTER_LIST, of /home/user: regular files as resources of MCP; the request's path is the sandbox in
+                            their addresses */
 };
 
 struct porter_request {

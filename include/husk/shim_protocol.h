@@ -56,8 +56,8 @@ enum shim_type {
     /* huskd → shim, commands */
     SHIM_COMMAND =
         64, /* tag; {"id": "<command id>", "timeout_ms": n, "command": "text" | ["argument", …]} or instead of that
-                            "commands": [several of them]; and, if wanted: "cwd", "env": {…}, "stdin": "text", "stream", as
-                            for SHIM_EXECUTE, "detach": true. ← as SHIM_EXECUTE; with detach SHIM_RESULT at once, with
+                            "commands": [several of them]; and, if wanted: "cwd", "env": {…}, "stdin": "text", "stream", "mcp"
+                            as for SHIM_EXECUTE, "detach": true. ← as SHIM_EXECUTE; with detach SHIM_RESULT at once, with
                             {"command_id", "pid"} */
     SHIM_COMMAND_LIST, /* tag. ← SHIM_RESULT: {"commands": […]} */
     SHIM_COMMAND_FETCH, /* tag; {"command": "<command id>" | "<pid>"} ← SHIM_RESULT or SHIM_REJECTED */

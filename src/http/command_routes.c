@@ -3,14 +3,17 @@
 
 #include "base/attributes.h"
 #include "base/id.h"
-#include "http/command_fields.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
 #include "http/shim_call.h"
+#include "http/stream.h"
+#include "huskd/command_fields.h"
+#include "huskd/json_body.h"
 #include "huskd/problem.h"
+#include "huskd/service.h"
 
-static void run(struct request *request, const struct command_fields *fields)
+static void run(struct request *request, const struct command_fields *fields, enum stream_kind kind)
 {
     char id[ID_TEXT_SIZE];
     id_format(id_new(), id);
@@ -23,7 +26,23 @@ static void run(struct request *request, const struct command_fields *fields)
                                         .callback = fields->detach ? shim_call_answer_accepted
                                                                    : shim_call_answer,
                                         .patience_ms = timeout_ms + PATIENCE_MS},
-                  fields->stream);
+                  kind);
+}
+
+static bool read_fields(const struct request *request, enum stream_kind kind,
+                        struct command_fields *ret, struct problem *problem)
+{
+    json_auto_t *body = NULL;
+    *ret = (struct command_fields){0};
+    if (!json_body_parse(request->body.data, request->body.length, &body, problem) ||
+        !command_fields_read(body, request->service->config, ret, problem))
+        return false;
+    ret->stream = stream_kind_name(kind);
+    if (!ret->detach || !kind)
+        return true;
+    problem_set(problem, PROBLEM_INVALID_FIELD,
+                "detach cannot be streamed. Leave it out, or ask for application/json.");
+    return false;
 }
 
 void route_command(struct request *request)
@@ -32,10 +51,11 @@ void route_command(struct request *request)
     struct command_fields fields;
     if (!request_find_sandbox(request))
         return;
-    if (!command_fields_read(request, &fields, &problem))
+    enum stream_kind kind = stream_wanted(request_header(request, MHD_HTTP_HEADER_ACCEPT));
+    if (!read_fields(request, kind, &fields, &problem))
         answer_problem(request, &problem);
-    else if (fields.stream || has_room_for_answer(request))
-        run(request, &fields);
+    else if (kind || has_room_for_answer(request))
+        run(request, &fields, kind);
     command_fields_free(&fields);
 }
 

@@ -7,8 +7,6 @@
 
 #include "http/stream.h"
 
-#define LEAST_TIMEOUT 0.001 /* seconds; of a command, too */
-
 struct problem;
 struct request;
 

@@ -1,9 +1,6 @@
 /* Installing packages, and what is installed. */
-#include "http/package_routes.h"
-
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/attributes.h"
 #include "base/fdio.h"
@@ -16,6 +13,7 @@
 #include "huskd/json_body.h"
 #include "huskd/keeper_client.h"
 #include "huskd/package_fields.h"
+#include "huskd/package_json.h"
 #include "huskd/packages.h"
 #include "huskd/problem.h"
 #include "huskd/requirement.h"
@@ -23,22 +21,6 @@
 #include "huskd/service.h"
 
 /* --- install ------------------------------------------------------------------------------------ */
-
-json_t *package_result_json(const struct install_result *result)
-{
-    json_t *json = json_pack(
-        "{s:s, s:o, s:s, s:s?, s:b}", "status", result->success ? "success" : "failed", "installed",
-        result->installed ? json_incref(result->installed) : json_array(), "output", result->output,
-        "error", result->error, "restart_needed", result->restart_needed);
-    if (json && !result->error)
-        (void)json_object_set_new(json, "error", json_null());
-    if (json && result->restart_needed)
-        (void)json_object_set_new(
-            json, "message",
-            json_string("A package that the kernel has imported was replaced: restart the kernel "
-                        "(POST …/restart) to use the new version."));
-    return json;
-}
 
 /* Takes `event`. */
 static void send_event(struct request *request, const char *name, json_t *event)
@@ -189,28 +171,6 @@ void route_install(struct request *request)
 
 /* --- what is installed --------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
-{
-    const json_t *const *one = a, *const *other = b;
-    return strcasecmp(json_string_value(json_object_get(*one, "name")),
-                      json_string_value(json_object_get(*other, "name")));
-}
-
-static json_t *sorted(json_t *list)
-{
-    size_t count = json_array_size(list);
-    json_t **entries = calloc(count + 1, sizeof *entries);
-    json_t *result = json_array();
-    for (size_t i = 0; entries && i < count; i++)
-        entries[i] = json_array_get(list, i);
-    if (entries)
-        qsort(entries, count, sizeof(json_t *), by_name);
-    for (size_t i = 0; entries && i < count; i++)
-        (void)json_array_append(result, entries[i]);
-    free(entries);
-    return result;
-}
-
 /* The list, or the problem is answered. */
 static json_t *read_list(const struct shim_answer *answer, struct request *request)
 {
@@ -232,46 +192,18 @@ static void answer_list(const struct shim_answer *answer, void *user)
 {
     json_auto_t *list = read_list(answer, user);
     if (list)
-        answer_json(user, MHD_HTTP_OK, sorted(list));
-}
-
-static const char *version_of(const json_t *list, const char *name)
-{
-    size_t i;
-    const json_t *entry;
-    json_array_foreach(list, i, entry)
-    {
-        char normal[MAX_PACKAGE_NAME + 1];
-        const char *text = json_string_value(json_object_get(entry, "name"));
-        if (package_name_normal(text, strlen(text), normal) && !strcmp(normal, name))
-            return json_string_value(json_object_get(entry, "version"));
-    }
-    return NULL;
-}
-
-static void answer_state(struct request *request, const char *name, const char *state,
-                         const char *version, const char *error)
-{
-    answer_json(request, MHD_HTTP_OK,
-                json_pack("{s:s, s:s, s:o, s:o}", "name", name, "status", state, "version",
-                          version ? json_string(version) : json_null(), "error",
-                          error ? json_string(error) : json_null()));
+        answer_json(user, MHD_HTTP_OK, package_list_sorted(list));
 }
 
 static void answer_one(const struct shim_answer *answer, void *user)
 {
     struct request *request = user;
     char name[MAX_PACKAGE_NAME + 1];
-    const char *error;
     json_auto_t *list = read_list(answer, request);
     if (!list)
         return;
     (void)package_name_normal(request->second_parameter, strlen(request->second_parameter), name);
-    const char *version = version_of(list, name);
-    const char *state = packages_state(request->sandbox, name, &error);
-    if (!state || (version && strcmp(state, "failed") == 0))
-        state = version ? "installed" : "not_installed";
-    answer_state(request, name, state, version, error);
+    answer_json(request, MHD_HTTP_OK, package_state_json(request->sandbox, name, list));
 }
 
 static void ask_for_list(struct request *request, shim_callback callback)
@@ -297,9 +229,9 @@ void route_package(struct request *request)
     if (!request_find_sandbox(request))
         return;
     if (package_name_normal(request->second_parameter, strlen(request->second_parameter), name)) {
-        const char *error, *state = packages_state(request->sandbox, name, &error);
-        if (state && !strcmp(state, "installing")) /* a list would have to wait for that */
-            answer_state(request, name, state, NULL, NULL);
+        json_t *state = package_state_json(request->sandbox, name, NULL);
+        if (state)
+            answer_json(request, MHD_HTTP_OK, state);
         else
             ask_for_list(request, answer_one);
         return;

@@ -45,6 +45,8 @@ void call_free(struct mcp_call *call)
     call->mcp->call_count--;
     if (call->session)
         call->session->call_count--;
+    if (call->own && call->own_free)
+        call->own_free(call->own);
     json_decref(call->id);
     json_decref(call->params);
     json_decref(call->token);

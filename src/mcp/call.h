@@ -68,9 +68,11 @@ struct mcp_call {
     struct sandbox *sandbox;
     char sandbox_text[ID_TEXT_SIZE];
     uint64_t tag;
-    bool made_sandbox;   /* for this call, because none was named */
-    void *own;           /* freed by the handler */
-    struct batch *batch; /* of a carrier (batch.h) */
+    void (*then)(struct mcp_call *call); /* when there is a sandbox */
+    bool made_sandbox;                   /* for this call, because none was named */
+    void *own;                           /* freed by the handler … */
+    void (*own_free)(void *own);         /* … or with the call, by this */
+    struct batch *batch;                 /* of a carrier (batch.h) */
 };
 
 /* For mcp.c and dispatch.c. */

@@ -5,24 +5,14 @@
 
 #include "base/attributes.h"
 #include "husk/limits.h"
+#include "husk/shim_protocol.h"
 #include "huskd/config.h"
-#include "huskd/create_fields.h"
 #include "huskd/json_body.h"
 #include "huskd/problem.h"
-#include "huskd/record.h"
-#include "huskd/sandbox.h"
 #include "huskd/service.h"
 #include "huskd/stdin_lines.h"
 #include "mcp/mcp.h"
-#include "mcp/session.h"
 #include "mcp/tools.h"
-
-#define LEAST_TIMEOUT 0.001
-
-enum {
-    PATIENCE_MS = SHIM_PATIENCE_SECONDS * 1000,
-    MAX_PROGRESS_BYTES = 2 * KIB
-};
 
 /* --- arguments ---------------------------------------------------------------------------------- */
 
@@ -74,17 +64,7 @@ static bool read_arguments(const struct mcp_call *call, const json_t *arguments,
 /* SHIM_EXECUTE; free(). NULL when memory is out. */
 static char *message_for(const struct mcp_call *call, const struct execute_arguments *arguments)
 {
-    json_auto_t *tool =
-        json_pack("{s:s, s:b, s:b}", "sandbox", call->sandbox_text, "links",
-                  strcmp(call->version, "2025-06-18") >= 0, "progress", call->token != NULL);
-    if (call->made_sandbox &&
-        json_object_set_new(
-            tool, "note",
-            json_sprintf(
-                "This ran in a new sandbox, %s. Pass sandbox_id \"%s\" to go on in it with "
-                "its variables and files.",
-                call->sandbox_text, call->sandbox_text)) < 0)
-        return NULL;
+    json_auto_t *tool = tool_order(call);
     json_auto_t *message = json_pack(
         "{s:s%, s:I, s:O, s:O*}", "code", arguments->code, arguments->code_length, "timeout_ms",
         (json_int_t)(arguments->timeout * 1000), "mcp", tool, "stdin", arguments->input);
@@ -93,116 +73,35 @@ static char *message_for(const struct mcp_call *call, const struct execute_argum
 
 /* --- running ------------------------------------------------------------------------------------ */
 
-/* In a stream a line end would be the end of the message, and what follows another one. */
-static bool one_line(const char *text, size_t length)
-{
-    return !memchr(text, '\n', length) && !memchr(text, '\r', length);
-}
-
-static void executed(const struct shim_answer *answer, void *user)
-{
-    struct mcp_call *call = user;
-    if (answer->problem)
-        tool_fail_problem(call, answer->problem);
-    else if (one_line(answer->body, answer->length))
-        call_answer_members(call, answer->body, answer->length);
-    else
-        tool_fail(call, "The sandbox sent something that it must not send.");
-}
-
-/* Passed on at once, or dropped: so there is always credit for more. */
-static void progressed(const char *data, size_t length, void *user)
-{
-    struct mcp_call *call = user;
-    sandbox_credit_call(call->sandbox, call->tag, length);
-    if (length <= MAX_PROGRESS_BYTES && one_line(data, length))
-        call_progress(call, data, length);
-}
-
-static void cancel_call(struct mcp_call *call)
-{
-    sandbox_forget_call(call->sandbox, call->tag);
-}
-
 static void run(struct mcp_call *call, const struct execute_arguments *arguments)
 {
     _cleanup_free_ char *message = message_for(call, arguments);
     if (!message)
         return tool_fail(call, "huskd is out of memory. Try again later.");
-    struct shim_request request = {.payload = message,
-                                   .length = strlen(message),
-                                   .callback = executed,
-                                   .data = call->token ? progressed : NULL,
-                                   .user = call,
-                                   .patience_ms =
-                                       (uint64_t)(arguments->timeout * 1000) + PATIENCE_MS};
-    if (sandbox_call(call->sandbox, SHIM_EXECUTE, &request, &call->tag) == 0)
-        call_wait(call, cancel_call);
-    else
-        tool_fail(call, "Too much is waiting for this sandbox already. Try again in a moment.");
+    tool_run_in_shim(call, SHIM_EXECUTE, message, arguments->timeout);
 }
 
-/* --- in a sandbox that has to be made first ----------------------------------------------------- */
-
-static void made(struct sandbox *sandbox, const struct problem *problem, void *user)
+static void start(struct mcp_call *call)
 {
-    struct mcp_call *call = user;
+    struct problem problem;
     struct execute_arguments arguments;
-    struct problem fault;
-    if (problem)
-        return tool_fail_problem(call, problem);
-    call->sandbox = sandbox;
-    call->made_sandbox = true;
-    memcpy(call->sandbox_text, sandbox->text, sizeof call->sandbox_text);
-    if (call->session)
-        session_remember(call->session, call->mcp->service, sandbox->id);
-    if (read_arguments(call, json_object_get(call->params, "arguments"), &arguments, &fault))
+    if (read_arguments(call, json_object_get(call->params, "arguments"), &arguments, &problem))
         run(call, &arguments);
     else
-        tool_fail_problem(call, &fault); /* cannot be: they were good before */
+        tool_fail_problem(call, &problem); /* cannot be: they were good before */
     json_decref(arguments.input);
-}
-
-static void cancel_create(struct mcp_call *call)
-{
-    sandbox_abandon(call->sandbox);
-}
-
-/* Nobody may know that it is there, so it ends when it is not used for a while. */
-static void make_sandbox(struct mcp_call *call)
-{
-    const struct config *config = call->mcp->service->config;
-    struct problem problem;
-    struct record record;
-    json_auto_t *nothing = json_object();
-    if (!create_fields_read(nothing, config, &record, &problem))
-        return tool_fail_problem(call, &problem);
-    if (record.idle_seconds == 0)
-        record.idle_seconds = config->idle_seconds.maximum < MCP_DEFAULT_IDLE_SECONDS
-                                  ? (uint32_t)config->idle_seconds.maximum
-                                  : MCP_DEFAULT_IDLE_SECONDS;
-    struct sandbox_waiter waiter = {.callback = made, .user = call};
-    call->sandbox = sandbox_create(call->mcp->service, &record, NULL, waiter, &problem);
-    if (!call->sandbox)
-        tool_fail_problem(call, &problem);
-    else if (sandbox_live(call->sandbox))
-        made(call->sandbox, NULL, call);
-    else
-        call_wait(call, cancel_create);
 }
 
 static void execute(struct mcp_call *call, json_t *arguments)
 {
     struct problem problem;
     struct execute_arguments read;
-    bool none;
-    if (!read_arguments(call, arguments, &read, &problem))
-        tool_fail_problem(call, &problem);
-    else if (tool_find_sandbox(call, arguments, &none))
-        run(call, &read);
-    else if (none)
-        make_sandbox(call);
+    bool good = read_arguments(call, arguments, &read, &problem);
     json_decref(read.input);
+    if (good)
+        tool_with_sandbox(call, arguments, start);
+    else
+        tool_fail_problem(call, &problem);
 }
 
 /* clang-format off */
@@ -211,7 +110,7 @@ const struct mcp_tool tool_execute = {
     .run = execute,
     .definition = JSON({
         "title": "Run Python code",
-        "description": "Run Python code in a sandbox, as a cell of a notebook: variables, imports and files from earlier calls are there, the value of the last expression is shown, plots come back as images (matplotlib needs no show or savefig), `!command` runs a shell command. Prints are returned when the code has ended. numpy, pandas, scipy and matplotlib are installed; there is no network. The working directory is /home/user; files that the code makes are listed as links that can be read as resources. Without sandbox_id a sandbox is made and named in the answer: pass its id from then on. One execution runs at a time; if it takes longer than timeout_seconds (60 unless you say otherwise) it is interrupted, and variables are kept.",
+        "description": "Run Python code in a sandbox, as a cell of a notebook: variables, imports and files from earlier calls are there, the value of the last expression is shown, plots come back as images (matplotlib needs no show or savefig), `!command` runs a shell command. Prints are returned when the code has ended. numpy, pandas, scipy and matplotlib are installed, install_packages gets others; there is no network. The working directory is /home/user; files that the code makes are listed as links that can be read as resources. Without sandbox_id a sandbox is made and named in the answer: pass its id from then on. One execution runs at a time; if it takes longer than timeout_seconds (60 unless you say otherwise) it is interrupted, and variables are kept.",
         "inputSchema": {
             "type": "object",
             "properties": {

@@ -22,7 +22,7 @@ static const char prompt_name[] = "python_sandbox";
 static const char definition[] = JSON({
     "name": "python_sandbox",
     "title": "Work in a Python sandbox",
-    "description": "Explains to a model how to get something done with code in a sandbox: create, run, save figures, fetch files.",
+    "description": "Explains to a model how to get something done with code in a sandbox: create, install, run, save figures, fetch files.",
     "arguments": [{"name": "task", "title": "Task", "description": "What is to be done.", "required": false}]
 });
 /* clang-format on */
@@ -36,11 +36,15 @@ static const char workflow[] =
     "2. The sandbox is like a notebook: variables, imports and files stay between calls. Work in "
     "small "
     "steps, look at the output, go on. End with an expression to see its value.\n"
-    "3. numpy, pandas, scipy and matplotlib are installed. There is no network inside.\n"
+    "3. numpy, pandas, scipy and matplotlib are installed; install_packages gets others. There is "
+    "no "
+    "network inside. execute_terminal_command runs shell commands beside Python, on the same "
+    "files.\n"
     "4. Plots that you draw with matplotlib come back as images. To keep a figure, save it with "
     "plt.savefig('name.png') in the working directory, /home/user.\n"
     "5. Files that your code creates or changes are listed as links: read them as resources, "
-    "husk://{sandbox}/{path}.\n"
+    "husk://{sandbox}/{path}, or with read_file and download_file. write_file, upload_file and "
+    "copy_project bring files in, list_files shows what is there.\n"
     "6. If an error comes back, read the traceback, correct the code and run it again. If the "
     "kernel was "
     "replaced, variables are lost and files are kept.\n"

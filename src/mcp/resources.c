@@ -10,17 +10,22 @@
 #include "base/buffer.h"
 #include "base/fdio.h"
 #include "base/media_type.h"
+#include "base/memory.h"
 #include "base/quoted.h"
 #include "base/text.h"
 #include "husk/limits.h"
 #include "huskd/keeper_client.h"
+#include "huskd/porter_client.h"
 #include "huskd/problem.h"
+#include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 #include "huskd/uri.h"
 #include "mcp/call.h"
 #include "mcp/catalog.h"
+#include "mcp/listing.h"
 #include "mcp/mcp.h"
+#include "mcp/session.h"
 #include "mcp/tools.h"
 
 static const char scheme[] = "husk://";
@@ -34,9 +39,115 @@ static void answer_list(struct mcp_call *call, const char *key, const char *own,
     call_answer_members(call, members.data, members.length);
 }
 
+/* Of the sandboxes that the session made, one after the other. call->own */
+struct resource_list {
+    struct id sandboxes[MAX_MCP_SESSION_SANDBOXES];
+    size_t count, at;
+    struct porter_client *porter;
+    struct listing listing; /* of the sandbox whose turn it is */
+    struct buffer entries;  /* of those before it, on one line */
+};
+
+static void list_free(void *own)
+{
+    struct resource_list *list = own;
+    porter_client_free(list->porter);
+    listing_free(&list->listing);
+    buffer_free(&list->entries);
+    free(list);
+}
+
+static void cancel_list(struct mcp_call *call)
+{
+    struct resource_list *list = call->own;
+    porter_client_free(TAKE_POINTER(list->porter));
+}
+
+static void list_next(struct mcp_call *call);
+
+static void go_on(struct mcp_call *call)
+{
+    struct resource_list *list = call->own;
+    porter_client_free(TAKE_POINTER(list->porter));
+    listing_free(&list->listing);
+    list->at++;
+    list_next(call);
+}
+
+/* A sandbox that cannot be listed, or has ended, is left out. */
+static void list_refused(int error _unused_, void *user)
+{
+    go_on(user);
+}
+
+static void list_begun(const struct porter_begin *head _unused_, void *user _unused_)
+{
+}
+
+static void list_data(const char *data, size_t length, void *user)
+{
+    struct mcp_call *call = user;
+    struct resource_list *list = call->own;
+    listing_add(&list->listing, data, length);
+}
+
+static void list_ended(const struct porter_end *end, void *user)
+{
+    struct mcp_call *call = user;
+    struct resource_list *list = call->own;
+    const char *entries;
+    size_t length;
+    if (end->status == 0 && listing_entries(&list->listing, &entries, &length) && length > 0) {
+        if (list->entries.length > 0)
+            (void)buffer_append_text(&list->entries, ",");
+        (void)listing_append(&list->entries, entries, length);
+    }
+    go_on(call);
+}
+
+static void list_next(struct mcp_call *call)
+{
+    const struct service *service = call->mcp->service;
+    struct resource_list *list = call->own;
+    const struct sandbox *sandbox = NULL;
+    for (; list->at < list->count && list->entries.length < MAX_MCP_LISTING_BYTES; list->at++) {
+        sandbox = registry_find_id(service->registry, list->sandboxes[list->at]);
+        if (sandbox && sandbox_live(sandbox))
+            break;
+        sandbox = NULL;
+    }
+    if (!sandbox) {
+        const char *own = list->entries.length ? buffer_text(&list->entries) : "";
+        return answer_list(call, "resources", own ? own : "", mcp_catalog.resources);
+    }
+    struct porter_task task = {.sandbox = sandbox->id,
+                               .job = PORTER_LIST,
+                               .flags = PORTER_WHOLE_HOME | PORTER_RESOURCES,
+                               .folder = ".",
+                               .path = sandbox->text,
+                               .archive = -1};
+    struct porter_events events = {.refused = list_refused,
+                                   .begun = list_begun,
+                                   .data = list_data,
+                                   .ended = list_ended,
+                                   .user = call};
+    list->listing = (struct listing){.limit = MAX_MCP_LISTING_BYTES};
+    list->porter = porter_client_new(service->loop, service->keeper, &task, &events);
+}
+
+/* Of callers of whom nothing is remembered there is nothing to list: they know addresses, or ask list_files. */
 void resources_list(struct mcp_call *call)
 {
-    answer_list(call, "resources", "", mcp_catalog.resources);
+    size_t count = call->session ? session_sandboxes(call->session, call->mcp->service) : 0;
+    if (count == 0)
+        return answer_list(call, "resources", "", mcp_catalog.resources);
+    struct resource_list *list = must_alloc(sizeof *list);
+    memcpy(list->sandboxes, call->session->sandboxes, count * sizeof *list->sandboxes);
+    list->count = count;
+    call->own = list;
+    call->own_free = list_free;
+    call_wait(call, cancel_list);
+    list_next(call);
 }
 
 /* clang-format off */
@@ -108,19 +219,29 @@ static int append_base64(struct buffer *out, const struct buffer *bytes)
     return 0;
 }
 
-static int encode(const char *uri, const char *type, const struct buffer *bytes, struct buffer *out)
+int resources_append(struct buffer *out, const char *uri, const struct buffer *bytes, bool as_text)
 {
-    bool text = is_text_type(type) && utf8_valid(bytes->data ? bytes->data : "", bytes->length);
-    int r = buffer_append_text(out, "\"contents\":[{\"uri\":");
+    const char *type = media_type(uri);
+    int r = buffer_append_text(out, "{\"uri\":");
     if (r == 0)
         r = quoted_append(out, uri, strlen(uri));
     if (r == 0)
         r = buffer_printf(out, ",\"mimeType\":\"%.*s\",", (int)strcspn(type, ";"), type);
     if (r == 0)
-        r = buffer_append_text(out, text ? "\"text\":" : "\"blob\":\"");
+        r = buffer_append_text(out, as_text ? "\"text\":" : "\"blob\":\"");
     if (r == 0)
-        r = text ? quoted_append(out, bytes->data, bytes->length) : append_base64(out, bytes);
-    return r == 0 ? buffer_append_text(out, text ? "}]" : "\"}]") : r;
+        r = as_text ? quoted_append(out, bytes->data, bytes->length) : append_base64(out, bytes);
+    return r == 0 ? buffer_append_text(out, as_text ? "}" : "\"}") : r;
+}
+
+static int encode(const char *uri, const struct buffer *bytes, struct buffer *out)
+{
+    bool text =
+        is_text_type(media_type(uri)) && utf8_valid(bytes->data ? bytes->data : "", bytes->length);
+    int r = buffer_append_text(out, "\"contents\":[");
+    if (r == 0)
+        r = resources_append(out, uri, bytes, text);
+    return r == 0 ? buffer_append_text(out, "]") : r;
 }
 
 /* All of a file as it is now: 0 or -errno, -EFBIG when it is too large. */
@@ -131,17 +252,19 @@ static int read_whole(int fd, struct buffer *ret)
         return -errno;
     if (status.st_size > MAX_MCP_RESOURCE_BYTES)
         return -EFBIG;
-    uint64_t position = 0;
-    while (position < (uint64_t)status.st_size) {
-        size_t wanted = (size_t)((uint64_t)status.st_size - position);
-        char *place = buffer_reserve(ret, wanted);
+    return resources_read_part(fd, 0, (size_t)status.st_size, ret);
+}
+
+int resources_read_part(int fd, uint64_t offset, size_t length, struct buffer *ret)
+{
+    while (ret->length < length) {
+        char *place = buffer_reserve(ret, length - ret->length);
         if (!place)
             return -ENOMEM;
-        ssize_t got = read_at(fd, place, wanted, position);
+        ssize_t got = read_at(fd, place, length - ret->length, offset + ret->length);
         if (got <= 0)
             return got < 0 ? (int)got : 0; /* it became shorter */
         buffer_grow(ret, (size_t)got);
-        position += (uint64_t)got;
     }
     return 0;
 }
@@ -152,7 +275,7 @@ static void answer_file(struct mcp_call *call, const char *uri, int fd)
     _cleanup_buffer_ struct buffer members = {0};
     int r = read_whole(fd, &bytes);
     if (r == 0)
-        r = encode(uri, media_type(uri), &bytes, &members);
+        r = encode(uri, &bytes, &members);
     if (r == -EFBIG)
         call_fail(call, 200, RPC_INVALID_PARAMS, json_pack("{s:s}", "uri", uri),
                   "The file is larger than %d MiB: download it over HTTP, or read parts of it with "

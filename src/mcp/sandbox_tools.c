@@ -1,12 +1,15 @@
 /* Tools that make, list, extend and end sandboxes, and that stop what runs in one. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "husk/limits.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/json_body.h"
+#include "huskd/packages.h"
 #include "huskd/problem.h"
 #include "huskd/registry.h"
 #include "huskd/sandbox.h"
@@ -23,20 +26,63 @@ enum {
 
 /* --- create ------------------------------------------------------------------------------------- */
 
-static void created(struct sandbox *sandbox, const struct problem *problem, void *user)
+static void tell_created(struct mcp_call *call, json_t *installed)
 {
-    struct mcp_call *call = user;
-    if (problem)
-        return tool_fail_problem(call, problem);
+    const struct sandbox *sandbox = call->sandbox;
     char expires[TIMESTAMP_SIZE];
     format_timestamp(sandbox->record.expires_at, expires);
     if (call->session)
         session_remember(call->session, call->mcp->service, sandbox->id);
+    json_t *json = sandbox_json(sandbox, NULL);
+    if (installed)
+        (void)json_object_set(json, "installed", installed);
     tool_answer(
-        call, sandbox_json(sandbox, NULL),
+        call, json,
         "Created sandbox %s%s%s. It ends at %s with everything in it. Pass sandbox_id to the "
         "other tools; the working directory is /home/user.",
         sandbox->text, *sandbox->record.name ? ", named " : "", sandbox->record.name, expires);
+}
+
+/* A sandbox without the packages that its caller wants is of no use to him. */
+static void furnished(struct mcp_call *call, const struct install_result *result)
+{
+    struct sandbox *sandbox = call->sandbox;
+    if (result->problem)
+        return tool_fail_problem(call, result->problem); /* it is ending already */
+    if (result->success)
+        return tell_created(call, result->installed);
+    _cleanup_free_ char *text =
+        must_format("The sandbox was not made, because its packages cannot be installed. Correct "
+                    "packages and try again.\n\n%s",
+                    result->error);
+    rpc_mend(text);
+    tool_result(call, NULL, true, text);
+    sandbox_abandon(sandbox);
+}
+
+static void cancel_furnish(struct mcp_call *call)
+{
+    tool_stop_install(call);
+    sandbox_abandon(call->sandbox);
+}
+
+static void created(struct sandbox *sandbox, const struct problem *problem, void *user)
+{
+    struct mcp_call *call = user;
+    struct problem fault;
+    json_auto_t *packages = NULL;
+    if (problem)
+        return tool_fail_problem(call, problem);
+    call->sandbox = sandbox;
+    memcpy(call->sandbox_text, sandbox->text, sizeof call->sandbox_text);
+    (void)create_fields_packages(json_object_get(call->params, "arguments"), &packages, &fault);
+    struct install_order order = {.requirements = packages};
+    if (!packages)
+        return tell_created(call, NULL);
+    if (tool_install(call, &order, cancel_furnish, furnished, &fault))
+        return;
+    tool_fail_problem(call, &fault);
+    sandbox_abandon(sandbox);
 }
 
 static void cancel_create(struct mcp_call *call)
@@ -48,8 +94,10 @@ static void create(struct mcp_call *call, json_t *arguments)
 {
     struct problem problem;
     struct record record;
+    json_auto_t *packages = NULL;
     json_t *env;
     if (!create_fields_read(arguments, call->mcp->service->config, &record, &problem) ||
+        !create_fields_packages(arguments, &packages, &problem) ||
         !create_fields_env(arguments, &env, &problem))
         return tool_fail_problem(call, &problem);
     struct sandbox_waiter made = {.callback = created, .user = call};
@@ -198,7 +246,7 @@ static void restart(struct mcp_call *call, json_t *arguments)
 
 /* clang-format off */
 #define SANDBOX_ID JSON("sandbox_id": {"type": "string", "description": "Id or name of the sandbox. May be left out if you have exactly one."})
-#define SANDBOX JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "name": {"type": ["string", "null"]}, "state": {"type": "string"}, "created_at": {"type": "string"}, "expires_at": {"type": "string"}, "limits": {"type": "object"}}, "required": ["sandbox_id", "expires_at"]})
+#define SANDBOX JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "name": {"type": ["string", "null"]}, "state": {"type": "string"}, "created_at": {"type": "string"}, "expires_at": {"type": "string"}, "limits": {"type": "object"}, "installed": {"type": "array", "items": {"type": "object"}}}, "required": ["sandbox_id", "expires_at"]})
 #define OUTCOME JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "status": {"const": "success"}}, "required": ["sandbox_id", "status"]})
 
 const struct mcp_tool tool_create_sandbox = {
@@ -206,7 +254,7 @@ const struct mcp_tool tool_create_sandbox = {
     .run = create,
     .definition = JSON({
         "title": "Create a sandbox",
-        "description": "Create an isolated Python sandbox: an IPython kernel with numpy, pandas, scipy and matplotlib in a container of its own, without network. Variables, imports and files stay until it ends, which is after ttl_seconds (one day unless you say otherwise). Returns the sandbox_id for the other tools. You need this only for limits, a name or several sandboxes: execute_python_code makes one by itself.",
+        "description": "Create an isolated Python sandbox: an IPython kernel with numpy, pandas, scipy and matplotlib in a container of its own, without network. Variables, imports and files stay until it ends, which is after ttl_seconds (one day unless you say otherwise). Returns the sandbox_id for the other tools. You need this only for limits, a name, packages or several sandboxes: execute_python_code makes one by itself.",
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -217,6 +265,7 @@ const struct mcp_tool tool_create_sandbox = {
                 "cpus": {"type": "number", "minimum": 0.05},
                 "pids": {"type": "integer", "minimum": 16, "description": "Most processes and threads."},
                 "disk_mb": {"type": "integer", "minimum": 16},
+                "packages": {"type": "array", "items": {"type": "string"}, "description": "Python packages to install, such as \"polars\" or \"polars>=1\"."},
                 "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Environment variables."}
             },
             "additionalProperties": false

@@ -1,5 +1,6 @@
 #include "mcp/tools.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include "base/buffer.h"
 #include "base/failure.h"
 #include "base/memory.h"
+#include "huskd/file_path.h"
+#include "huskd/file_problem.h"
 #include "huskd/json_body.h"
 #include "huskd/problem.h"
 #include "huskd/registry.h"
@@ -18,8 +21,11 @@
 #include "mcp/session.h"
 
 static const struct mcp_tool *const own_tools[] = {
-    &tool_execute,        &tool_create_sandbox, &tool_list_sandboxes, &tool_close_sandbox,
-    &tool_extend_sandbox, &tool_interrupt,      &tool_restart,
+    &tool_execute,       &tool_command,          &tool_create_sandbox, &tool_list_sandboxes,
+    &tool_close_sandbox, &tool_install_packages, &tool_check_package,  &tool_extend_sandbox,
+    &tool_interrupt,     &tool_restart,          &tool_list_files,     &tool_read_file,
+    &tool_write_file,    &tool_delete_file,      &tool_upload_file,    &tool_download_file,
+    &tool_copy_project,
 };
 
 /* --- the table ---------------------------------------------------------------------------------- */
@@ -161,7 +167,7 @@ void tools_call(struct mcp_call *call)
 
 /* --- results ------------------------------------------------------------------------------------ */
 
-static void answer(struct mcp_call *call, json_t *structured, bool is_error, const char *text)
+void tool_result(struct mcp_call *call, json_t *structured, bool is_error, const char *text)
 {
     call_answer(call, json_pack("{s:[{s:s, s:s}], s:o*, s:b}", "content", "type", "text", "text",
                                 text, "structuredContent", structured, "isError", is_error));
@@ -175,7 +181,7 @@ void tool_answer(struct mcp_call *call, json_t *structured, const char *format, 
     if (vasprintf(&text, format, arguments) < 0)
         text = NULL;
     va_end(arguments);
-    answer(call, structured, false, text ? text : "");
+    tool_result(call, structured, false, text ? text : "");
     free(text);
 }
 
@@ -187,7 +193,7 @@ void tool_fail(struct mcp_call *call, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     rpc_mend(text);
-    answer(call, NULL, true, text);
+    tool_result(call, NULL, true, text);
 }
 
 void tool_fail_problem(struct mcp_call *call, const struct problem *problem)
@@ -201,6 +207,7 @@ void tool_fail_problem(struct mcp_call *call, const struct problem *problem)
         {PROBLEM_SANDBOX_CLOSED,
          "Its variables and files are gone. Call create_sandbox to go on in a new one."},
         {PROBLEM_AT_CAPACITY, "close_sandbox ends one that is not needed any more."},
+        {PROBLEM_FILE_NOT_FOUND, "list_files shows what is there."},
     };
     const char *advice = "";
     for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
@@ -269,4 +276,32 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
     else
         tool_fail_problem(call, &problem);
     return sandbox != NULL;
+}
+
+bool tool_sandbox_lives(struct mcp_call *call)
+{
+    struct problem problem;
+    struct sandbox *sandbox = service_find(call->mcp->service, call->sandbox_text, &problem);
+    if (sandbox)
+        sandbox_used(sandbox);
+    else
+        tool_fail_problem(call, &problem);
+    return sandbox != NULL;
+}
+
+bool tool_read_path(struct mcp_call *call, const json_t *arguments, const char *key,
+                    char path[MAX_FILE_PATH_BYTES + 1])
+{
+    struct problem problem;
+    const char *text = "";
+    size_t length = 0;
+    bool good = json_body_text(arguments, key, &text, &length, &problem);
+    if (good) {
+        int r = strlen(text) == length ? file_path_clean(text, path) : -EINVAL;
+        if (r == 0)
+            return true;
+        file_problem_of_path(&problem, text, r);
+    }
+    tool_fail_problem(call, &problem);
+    return false;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/media_type.h"
 #include "base/memory.h"
+#include "base/percent.h"
 #include "base/quoted.h"
 #include "base/text.h"
 #include "porter/tree.h"
@@ -27,7 +28,8 @@ struct listed {
 struct list {
     struct listed *files;
     size_t count, capacity;
-    bool folders; /* are listed, too */
+    bool folders;        /* are listed, too */
+    const char *sandbox; /* its id: they are listed as resources; NULL: as files */
     bool incomplete;
 };
 
@@ -53,6 +55,8 @@ static bool make_room(struct list *list)
 
 static bool is_listed(const struct list *list, mode_t mode)
 {
+    if (list->sandbox)
+        return S_ISREG(mode);
     return S_ISREG(mode) || S_ISLNK(mode) || (S_ISDIR(mode) && list->folders);
 }
 
@@ -90,11 +94,27 @@ static const char *type_of(const struct listed *file)
     return S_ISLNK(file->mode) ? "inode/symlink" : media_type(file->path);
 }
 
-static int append(struct buffer *out, const struct listed *file, bool first)
+/* An entry of resources/list. */
+static int append_resource(struct buffer *out, const char *sandbox, const struct listed *file)
+{
+    const char *type = media_type(file->path);
+    int r = buffer_printf(out, "{\"uri\":\"husk://%s/", sandbox);
+    if (r == 0)
+        r = percent_encode(file->path, "/", out);
+    if (r == 0)
+        r = buffer_append_text(out, "\",\"name\":");
+    if (r == 0)
+        r = quoted_append(out, file->path, strlen(file->path));
+    return r == 0 ? buffer_printf(out, ",\"mimeType\":\"%.*s\",\"size\":%" PRIu64 "}",
+                                  (int)strcspn(type, ";"), type, file->size)
+                  : r;
+}
+
+static int append_file(struct buffer *out, const struct listed *file)
 {
     char modified[TIMESTAMP_SIZE];
     format_timestamp(file->modified, modified);
-    int r = buffer_append_text(out, first ? "{\"path\":" : ",\n{\"path\":");
+    int r = buffer_append_text(out, "{\"path\":");
     if (r == 0)
         r = quoted_append(out, file->path, strlen(file->path));
     if (r == 0)
@@ -111,7 +131,11 @@ static int send_list(struct reply *reply, const struct list *list)
     if (r == 0)
         r = buffer_append_text(&out, "[");
     for (size_t i = 0; i < list->count && r == 0; i++) {
-        r = append(&out, &list->files[i], i == 0);
+        if (i > 0)
+            r = buffer_append_text(&out, ",\n");
+        if (r == 0)
+            r = list->sandbox ? append_resource(&out, list->sandbox, &list->files[i])
+                              : append_file(&out, &list->files[i]);
         if (r == 0 && out.length >= PORTER_BLOCK_BYTES / 2) {
             r = reply_data(reply, out.data, out.length);
             buffer_clear(&out);
@@ -125,8 +149,11 @@ static int send_list(struct reply *reply, const struct list *list)
 int list_folder(struct reply *reply, int folder, const struct porter_request *request,
                 const char *path, struct porter_end *end, struct failure *why)
 {
-    _cleanup_(list_free) struct list list = {.folders = request->flags & PORTER_ONE_LEVEL};
-    _cleanup_free_ char *prefix = must_format("%s%s", path, *path ? "/" : "");
+    const char *sandbox = request->flags & PORTER_RESOURCES ? path : NULL;
+    _cleanup_(list_free) struct list list = {.folders = request->flags & PORTER_ONE_LEVEL,
+                                             .sandbox = sandbox};
+    _cleanup_free_ char *prefix =
+        must_format("%s%s", sandbox ? "" : path, *path && !sandbox ? "/" : "");
     struct tree_walk walk = {.prefix = prefix,
                              .one_level = request->flags & PORTER_ONE_LEVEL,
                              .skip_internals = request->flags & PORTER_WHOLE_HOME,

@@ -140,7 +140,7 @@ struct answer *answer_new(void)
 {
     struct answer *answer = must_alloc(sizeof *answer);
     answer->recorder.type = &type;
-    texts_init(&answer->texts);
+    texts_init(&answer->texts, MAX_STREAM_BYTES);
     return answer;
 }
 

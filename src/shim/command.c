@@ -32,6 +32,8 @@ static void put_output(struct command *command, enum text_stream stream, const c
     }
     whole_text_add(&command->whole[stream], &command->texts.streams[stream], text, length);
     texts_append(&command->texts, stream, text, length);
+    if (command->tool)
+        last_line_add(&command->tool->last_line, text, length);
 }
 
 static void on_output(void *user, enum text_stream stream, const char *text, size_t length)
@@ -205,6 +207,35 @@ static int set_environment(struct command *command, const json_t *env, struct fa
                  : environment_append(&command->environment, env, why);
 }
 
+static void progress_expired(struct timer *timer, void *user)
+{
+    struct command *command = user;
+    command->setup->events->goes_on(command);
+    timer_arm(timer, PROGRESS_MILLISECONDS);
+}
+
+static struct command_tool *tool_new(struct command *command, const struct tool_order *order)
+{
+    struct command_tool *tool = must_alloc(sizeof *tool);
+    tool->links = order->links;
+    tool->note = order->note ? must_copy(order->note) : NULL;
+    (void)format_text(tool->sandbox, sizeof tool->sandbox, "%s", order->sandbox);
+    if (order->progress) {
+        tool->progress = timer_add(command->setup->loop, progress_expired, command);
+        timer_arm(tool->progress, PROGRESS_MILLISECONDS);
+    }
+    return tool;
+}
+
+static void tool_free(struct command_tool *tool)
+{
+    if (!tool)
+        return;
+    timer_remove(tool->progress);
+    free(tool->note);
+    free(tool);
+}
+
 struct command *command_new(const struct command_setup *setup, const struct command_order *order,
                             struct failure *why)
 {
@@ -223,7 +254,9 @@ struct command *command_new(const struct command_setup *setup, const struct comm
         (void)json_array_append(command->steps, (json_t *)(uintptr_t)command_order_step(order, i));
     if (order->directory)
         command->directory = must_copy(order->directory);
-    texts_init(&command->texts);
+    texts_init(&command->texts, order->tool.sandbox ? MAX_TOOL_TEXT_BYTES : MAX_STREAM_BYTES);
+    if (order->tool.sandbox)
+        command->tool = tool_new(command, &order->tool);
     for (size_t i = 0; i < TEXT_STREAMS; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "command-%.8s-%s.txt", command->id, names[i]);
@@ -241,6 +274,7 @@ struct command *command_free(struct command *command)
     process_free(command->process);
     timer_remove(command->deadline);
     timer_remove(command->retry);
+    tool_free(command->tool);
     texts_free(&command->texts);
     for (size_t i = 0; i < TEXT_STREAMS; i++)
         (void)whole_text_end(&command->whole[i]);

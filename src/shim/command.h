@@ -16,6 +16,7 @@
 #include "shim/command_order.h"
 #include "shim/home_changes.h"
 #include "shim/init_link.h"
+#include "shim/last_line.h"
 #include "shim/process.h"
 #include "shim/texts.h"
 #include "shim/whole_text.h"
@@ -30,9 +31,19 @@ enum command_stop {
 
 struct command;
 
+/* Its answer is the result of an MCP tool. */
+struct command_tool {
+    char sandbox[ID_TEXT_SIZE];
+    char *note; /* NULL: none */
+    bool links;
+    struct last_line last_line;
+    struct timer *progress; /* NULL: nobody wants to know */
+};
+
 struct command_events {
     void (*started)(struct command *command); /* the first process is there, `pid` is known */
     void (*ended)(struct command *command);   /* to be freed */
+    void (*goes_on)(struct command *command); /* once a second, if its tool wants that */
     uint64_t (*number)(void *user);           /* for the next process */
 };
 
@@ -83,6 +94,7 @@ struct command {
     struct event_stream *stream; /* either this, borrowed, … */
     struct texts texts;          /* … or this is where the output goes */
     struct whole_text whole[TEXT_STREAMS];
+    struct command_tool *tool; /* NULL: none, the answer is that of the API */
 
     /* How it ended, or how the last process did. */
     enum execution_status status;

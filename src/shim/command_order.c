@@ -72,7 +72,8 @@ int command_order_read(struct ticket ticket, const json_t *body, struct command_
         (order.input &&
          (!json_is_string(order.input) || json_string_length(order.input) > MAX_STDIN_BYTES)) ||
         stream_format_read(json_object_get(body, "stream"), &order.streams, &order.format) < 0 ||
-        (order.detach && order.streams))
+        (order.detach && order.streams) || tool_order_read(body, &order.tool) < 0 ||
+        (order.tool.sandbox && (order.streams || order.detach)))
         return -EINVAL;
     *ret = order;
     return 0;

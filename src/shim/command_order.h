@@ -7,6 +7,7 @@
 
 #include "shim/connection.h"
 #include "shim/event_stream.h"
+#include "shim/order.h"
 
 struct command_order {
     struct ticket ticket;
@@ -21,6 +22,7 @@ struct command_order {
     bool streams;          /* as events, in this format: */
     enum stream_format format;
     bool detach;
+    struct tool_order tool;
 };
 
 /* 0 or -EINVAL. */

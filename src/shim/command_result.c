@@ -8,6 +8,7 @@
 #include "base/attributes.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "shim/command_tool.h"
 #include "shim/json_text.h"
 #include "shim/outputs.h"
 
@@ -121,8 +122,7 @@ void command_judge(struct command *command, bool out_of_memory)
         say_not_started(command);
 }
 
-/* In the words of `execute`; NULL: it did what it did. */
-static const char *error_name(const struct command *command)
+const char *command_error_name(const struct command *command)
 {
     if (command->status == EXECUTION_TIMEOUT)
         return "TimeoutError";
@@ -172,7 +172,7 @@ static uint64_t duration_of(const struct command *command)
 static json_t *members_of(const struct command *command, bool truncated)
 {
     bool over = command->over;
-    const char *error = over ? error_name(command) : NULL;
+    const char *error = over ? command_error_name(command) : NULL;
     json_t *members =
         json_pack("{s:o, s:o, s:s?, s:s?, s:s, s:I, s:b}", /* */
                   "exit_code", over ? json_integer(command_exit_code(&command->end)) : json_null(),
@@ -191,7 +191,7 @@ static struct shim_result_head head_of(const struct command *command)
                                      .duration_ms = duration_of(command)};
 }
 
-static int render(const struct command *command, struct buffer *payload)
+int command_result_append(const struct command *command, struct buffer *out)
 {
     json_auto_t *members = members_of(command, texts_are_cut(&command->texts));
     if (command->files)
@@ -200,18 +200,26 @@ static int render(const struct command *command, struct buffer *payload)
         (void)json_object_set_new(members, "files_truncated", json_true());
     json_auto_t *front =
         json_pack("{s:s, s:o}", "command_id", command->id, "pid", command_pid(command));
-    int r = buffer_append_text(payload, "{");
+    int r = buffer_append_text(out, "{");
+    if (r == 0 && command->tool)
+        r = buffer_printf(out, "\"sandbox_id\":\"%s\",", command->tool->sandbox);
     if (r == 0)
-        r = json_text_append_members(front, payload);
+        r = json_text_append_members(front, out);
     if (r == 0)
-        r = buffer_append_text(payload, ",");
+        r = buffer_append_text(out, ",");
     if (r == 0)
-        r = texts_render(&command->texts, payload);
+        r = texts_render(&command->texts, out);
     if (r == 0)
-        r = buffer_append_text(payload, ",");
+        r = buffer_append_text(out, ",");
     if (r == 0)
-        r = json_text_append_members(members, payload);
-    return r == 0 ? buffer_append_text(payload, "}") : r;
+        r = json_text_append_members(members, out);
+    return r == 0 ? buffer_append_text(out, "}") : r;
+}
+
+static int render(const struct command *command, struct buffer *payload)
+{
+    return command->tool && command->over ? command_tool_append(command, payload)
+                                          : command_result_append(command, payload);
 }
 
 void command_render(struct command *command, struct buffer *payload)

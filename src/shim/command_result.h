@@ -14,3 +14,7 @@ int command_exit_code(const struct process_end *end);
 json_t *command_pid(const struct command *command);
 /* An entry of "commands" for the process that has just ended; a new reference. */
 json_t *command_outcome(const struct command *command, uint64_t duration_ms);
+/* The answer as a JSON object, of a tool with its sandbox. 0 or -errno. */
+int command_result_append(const struct command *command, struct buffer *out);
+/* Type of the error, in the words of `execute`; NULL: it did what it did. */
+const char *command_error_name(const struct command *command);

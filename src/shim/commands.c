@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/clock.h"
 #include "base/fdio.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -75,13 +76,22 @@ static void on_ended(struct command *command)
     command_free(command);
 }
 
+static void on_goes_on(struct command *command)
+{
+    struct commands *commands = command->setup->user;
+    _cleanup_buffer_ struct buffer payload = {0};
+    if (last_line_progress(&command->tool->last_line, now_ms() - command->began_ms, true,
+                           &payload) == 0)
+        commands->sink->progress(commands->user, command->ticket, &payload);
+}
+
 static uint64_t next_number(void *user)
 {
     struct commands *commands = user;
     return ++commands->last_number;
 }
 
-static const struct command_events command_events = {on_started, on_ended, next_number};
+static const struct command_events command_events = {on_started, on_ended, on_goes_on, next_number};
 
 /* --- what init says ------------------------------------------------------------------------- */
 

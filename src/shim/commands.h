@@ -21,6 +21,8 @@ struct commands;
 struct commands_sink {
     /* `payload` of SHIM_RESULT, borrowed. */
     void (*result)(void *user, struct ticket ticket, const struct buffer *payload);
+    /* Of SHIM_STREAM: members of a progress notification. */
+    void (*progress)(void *user, struct ticket ticket, const struct buffer *payload);
     void (*killed)(void *user, struct ticket ticket, int status); /* 0, or -EBUSY */
     void (*changed)(void *user);                                  /* how many run */
 };

@@ -37,21 +37,20 @@ static int read_detach(const json_t *body, struct order *order)
     return order->streams ? -EINVAL : id_parse(order->execution_id, &id);
 }
 
-static int read_tool(const json_t *body, struct order *order)
+int tool_order_read(const json_t *body, struct tool_order *ret)
 {
     const json_t *tool = json_object_get(body, "mcp");
     struct id id;
+    *ret = (struct tool_order){0};
     if (!tool)
         return 0;
-    order->tool = (struct tool_order){
+    *ret = (struct tool_order){
         .sandbox = json_string_value(json_object_get(tool, "sandbox")),
         .note = json_string_value(json_object_get(tool, "note")),
         .links = json_is_true(json_object_get(tool, "links")),
         .progress = json_is_true(json_object_get(tool, "progress")),
     };
-    return order->tool.sandbox && !order->streams && !order->execution_id
-               ? id_parse(order->tool.sandbox, &id)
-               : -EINVAL;
+    return ret->sandbox ? id_parse(ret->sandbox, &id) : -EINVAL;
 }
 
 int order_read(struct ticket ticket, const json_t *body, struct order *ret)
@@ -67,7 +66,8 @@ int order_read(struct ticket ticket, const json_t *body, struct order *ret)
         return -EINVAL;
     if ((order.env && !json_is_object(order.env)) || read_input(body, &order) < 0 ||
         stream_format_read(json_object_get(body, "stream"), &order.streams, &order.format) < 0 ||
-        read_detach(body, &order) < 0 || read_tool(body, &order) < 0)
+        read_detach(body, &order) < 0 || tool_order_read(body, &order.tool) < 0 ||
+        (order.tool.sandbox && (order.streams || order.execution_id)))
         return -EINVAL;
     order.timeout_ms = (uint64_t)timeout;
     *ret = order;

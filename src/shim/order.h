@@ -32,5 +32,8 @@ struct order {
     struct tool_order tool;
 };
 
+/* "mcp" of `body`, if there is one: 0 or -EINVAL. Borrowed from it. */
+int tool_order_read(const json_t *body, struct tool_order *ret);
+
 /* 0 or -EINVAL. */
 int order_read(struct ticket ticket, const json_t *body, struct order *ret);

@@ -160,7 +160,7 @@ static void on_killed(void *user, struct ticket ticket, int status)
 
 static const struct executor_sink executor_sink = {on_result, on_progress, on_interrupted,
                                                    on_changed};
-static const struct commands_sink commands_sink = {on_result, on_killed, on_changed};
+static const struct commands_sink commands_sink = {on_result, on_progress, on_killed, on_changed};
 
 /* --- from the kernel ------------------------------------------------------------------------ */
 

@@ -5,13 +5,12 @@
 #include "base/attributes.h"
 #include "base/memory.h"
 #include "base/quoted.h"
-#include "husk/limits.h"
 
-void texts_init(struct texts *texts)
+void texts_init(struct texts *texts, size_t limit)
 {
     *texts = (struct texts){0};
     for (size_t i = 0; i < TEXT_STREAMS; i++)
-        transcript_init(&texts->streams[i], MAX_STREAM_BYTES);
+        transcript_init(&texts->streams[i], limit);
 }
 
 void texts_free(struct texts *texts)

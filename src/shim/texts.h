@@ -14,7 +14,7 @@ struct texts {
     char *whole[TEXT_STREAMS]; /* paths of files that have all of it; NULL: none */
 };
 
-void texts_init(struct texts *texts);
+void texts_init(struct texts *texts, size_t limit); /* bytes of each */
 void texts_free(struct texts *texts);
 void texts_append(struct texts *texts, enum text_stream stream, const char *text, size_t length);
 void texts_set_whole(struct texts *texts, enum text_stream stream, const char *path);

@@ -1,17 +1,16 @@
 #include "shim/tool_answer.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/attributes.h"
 #include "base/memory.h"
 #include "base/quoted.h"
-#include "base/text.h"
 #include "husk/limits.h"
 #include "shim/bundle.h"
 #include "shim/json_text.h"
+#include "shim/last_line.h"
 #include "shim/order.h"
 #include "shim/tool_content.h"
 #include "shim/transcript.h"
@@ -36,9 +35,7 @@ struct tool_answer {
     char *traceback; /* NULL: none */
     size_t traceback_length;
     bool cut;
-    char last_line[MAX_TOOL_LINE_BYTES + 1];
-    size_t last_length;
-    bool line_ended; /* what comes next begins a new one */
+    struct last_line last_line;
 };
 
 static struct tool_answer *own(struct recorder *recorder)
@@ -49,33 +46,12 @@ static struct tool_answer *own(struct recorder *recorder)
 
 /* --- as a recorder -------------------------------------------------------------------------- */
 
-/* The beginning of the last line that is not empty. A carriage return begins a line, too: progress bars. */
-static void note_line(struct tool_answer *answer, const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '\n' || text[i] == '\r') {
-            answer->line_ended = true;
-            continue;
-        }
-        if (answer->line_ended) {
-            answer->last_length = 0;
-            answer->line_ended = false;
-        }
-        if (answer->last_length < MAX_TOOL_LINE_BYTES)
-            answer->last_line[answer->last_length++] = text[i];
-    }
-}
-
 static void keep_text(struct recorder *recorder, enum text_stream stream, const char *text,
                       size_t length)
 {
     struct tool_answer *answer = own(recorder);
-    /* Of a long text only the end can hold the last line. */
-    size_t tail = length < 2 * MAX_TOOL_LINE_BYTES ? length : 2 * MAX_TOOL_LINE_BYTES;
     transcript_append(&answer->streams[stream], text, length);
-    while (tail < length && tail > 0 && ((unsigned char)text[length - tail] & 0xc0) == 0x80)
-        tail--;
-    note_line(answer, text + length - tail, tail);
+    last_line_add(&answer->last_line, text, length);
 }
 
 static void drop_piece(struct piece *piece)
@@ -239,7 +215,9 @@ static const char *advice_for(const char *error, const struct verdict *verdict)
     static const struct {
         const char *error, *advice;
     } known[] = {
-        {"ModuleNotFoundError", "This package is not installed in the sandbox."},
+        {"ModuleNotFoundError",
+         "This package is not installed in the sandbox: install_packages installs it. (The name to "
+         "install may differ from the name to import.)"},
         {"TimeoutError", "Run it again with a larger timeout_seconds, or do it in smaller steps."},
         {"OutOfMemory", "Work on smaller pieces of the data, or create a sandbox with a larger "
                         "memory_mb."},
@@ -294,12 +272,7 @@ static int append_verdict(const struct tool_answer *answer, const struct tool_fr
 static int append_stream(const struct tool_answer *answer, enum text_stream stream,
                          struct buffer *out)
 {
-    _cleanup_buffer_ struct buffer text = {0};
-    int r = stream == STREAM_STDERR ? buffer_append_text(&text, "stderr:\n") : 0;
-    size_t label = text.length;
-    if (r == 0)
-        r = transcript_render(&answer->streams[stream], answer->whole_texts[stream], &text);
-    return r == 0 && text.length > label ? tool_content_text(out, text.data, text.length) : r;
+    return tool_content_stream(&answer->streams[stream], answer->whole_texts[stream], stream, out);
 }
 
 static int append_pieces(const struct tool_answer *answer, struct buffer *out)
@@ -313,30 +286,6 @@ static int append_pieces(const struct tool_answer *answer, struct buffer *out)
             r = buffer_append_text(out, content);
     }
     return r;
-}
-
-/* Clients of before 2025-06-18 do not know links: for them files are lines of a text. */
-static int append_files(const struct tool_answer *answer, const json_t *files, struct buffer *out)
-{
-    _cleanup_buffer_ struct buffer list = {0};
-    size_t i, count = json_array_size(files);
-    json_t *file;
-    int r = 0;
-    json_array_foreach(files, i, file)
-    {
-        if (i == MAX_TOOL_LINKS)
-            r = buffer_printf(&list, "%s%zu more files were created or changed.",
-                              list.length ? "\n" : "", count - i);
-        if (r < 0 || i >= MAX_TOOL_LINKS)
-            break;
-        if (answer->links)
-            r = tool_content_file(answer->sandbox, file, out);
-        else
-            r = buffer_printf(&list, "%s%s %s", i ? "\n" : "Files:\n",
-                              json_string_value(json_object_get(file, "change")),
-                              json_string_value(json_object_get(file, "path")));
-    }
-    return r == 0 && list.length ? tool_content_text(out, list.data, list.length) : r;
 }
 
 /* `out` is empty, so that its length tells whether a comma is due. */
@@ -353,7 +302,7 @@ static int append_content(const struct tool_answer *answer, const struct tool_fr
     if (r == 0)
         r = append_verdict(answer, frame, out);
     if (r == 0)
-        r = append_files(answer, frame->files, out);
+        r = tool_content_files(answer->sandbox, answer->links, frame->files, out);
     if (r == 0 && out->length == 0)
         r = tool_content_text(out, silent, strlen(silent));
     return r == 0 && answer->note ? tool_content_text(out, answer->note, strlen(answer->note)) : r;
@@ -446,17 +395,5 @@ int tool_answer_render(const struct tool_answer *answer, const struct tool_frame
 int tool_answer_progress(const struct tool_answer *answer, uint64_t elapsed_ms, bool running,
                          struct buffer *out)
 {
-    _cleanup_buffer_ struct buffer text = {0};
-    size_t length = answer->last_length;
-    while (length > 0 && !utf8_valid(answer->last_line, length))
-        length--; /* it was cut in the middle of a character */
-    int r = buffer_printf(&text, "%s for %" PRIu64 " s%s", running ? "running" : "waiting",
-                          elapsed_ms / 1000, length ? ": " : "");
-    if (r == 0)
-        r = buffer_append(&text, answer->last_line, length);
-    if (r == 0)
-        r = buffer_printf(out,
-                          "\"progress\":%" PRIu64 ".%03" PRIu64 ",\"message\":", elapsed_ms / 1000,
-                          elapsed_ms % 1000);
-    return r == 0 ? quoted_append(out, text.data, text.length) : r;
+    return last_line_progress(&answer->last_line, elapsed_ms, running, out);
 }

@@ -196,7 +196,7 @@ int tool_content_display(const json_t *content, struct tool_room *room, struct b
 
 /* --- files -------------------------------------------------------------------------------------- */
 
-int tool_content_file(const char *sandbox, const json_t *file, struct buffer *out)
+static int append_link(const char *sandbox, const json_t *file, struct buffer *out)
 {
     const char *path = json_string_value(json_object_get(file, "path"));
     const char *type = json_string_value(json_object_get(file, "type"));
@@ -218,4 +218,38 @@ int tool_content_file(const char *sandbox, const json_t *file, struct buffer *ou
         return 0; /* its name is not UTF-8 */
     r = begin_item(out);
     return r == 0 ? json_text_append(link, JSON_COMPACT, out) : r;
+}
+
+int tool_content_stream(const struct transcript *transcript, const char *whole,
+                        enum text_stream stream, struct buffer *out)
+{
+    _cleanup_buffer_ struct buffer text = {0};
+    int r = stream == STREAM_STDERR ? buffer_append_text(&text, "stderr:\n") : 0;
+    size_t label = text.length;
+    if (r == 0)
+        r = transcript_render(transcript, whole, &text);
+    return r == 0 && text.length > label ? tool_content_text(out, text.data, text.length) : r;
+}
+
+int tool_content_files(const char *sandbox, bool links, const json_t *files, struct buffer *out)
+{
+    _cleanup_buffer_ struct buffer list = {0};
+    size_t i, count = json_array_size(files);
+    json_t *file;
+    int r = 0;
+    json_array_foreach(files, i, file)
+    {
+        if (i == MAX_TOOL_LINKS)
+            r = buffer_printf(&list, "%s%zu more files were created or changed.",
+                              list.length ? "\n" : "", count - i);
+        if (r < 0 || i >= MAX_TOOL_LINKS)
+            break;
+        if (links)
+            r = append_link(sandbox, file, out);
+        else
+            r = buffer_printf(&list, "%s%s %s", i ? "\n" : "Files:\n",
+                              json_string_value(json_object_get(file, "change")),
+                              json_string_value(json_object_get(file, "path")));
+    }
+    return r == 0 && list.length ? tool_content_text(out, list.data, list.length) : r;
 }

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "shim/recorder.h"
+#include "shim/transcript.h"
 
 struct tool_room {
     size_t text;   /* bytes that all texts may still have … */
@@ -22,5 +23,9 @@ int tool_content_text(struct buffer *out, const char *text, size_t length);
  * left out. */
 int tool_content_display(const json_t *content, struct tool_room *room, struct buffer *out,
                          bool *ret_cut);
-/* A file, as a link or as a line of text. `file` as of file_links_entry(). */
-int tool_content_file(const char *sandbox, const json_t *file, struct buffer *out);
+/* What was written to a stream, with its name if it is stderr; nothing if that is empty. `whole` as of transcript_render(). */
+int tool_content_stream(const struct transcript *transcript, const char *whole,
+                        enum text_stream stream, struct buffer *out);
+/* Files, as links, or as lines of a text for clients of before 2025-06-18, who do not know links. `files`: an array of entries
+ * as of file_links_entry(). */
+int tool_content_files(const char *sandbox, bool links, const json_t *files, struct buffer *out);

@@ -1,49 +1,13 @@
 """The official Python SDK of MCP, in both eras and over the older transport: whole sessions, as programs have them."""
 
-import asyncio
 import base64
-from contextlib import asynccontextmanager
 
 import pytest
-from mcp import Client
-from mcp.client.sse import sse_client
+
+from mcp_client import call, session, texts
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('my plot.png')\nprint('drawn')"
-
-
-@asynccontextmanager
-async def connected(service, way):
-    if way == "sse":
-        async with Client(sse_client(f"{service.url}/sse"), mode="legacy") as client:
-            yield client
-    else:
-        async with Client(f"{service.url}/mcp", mode=way) as client:
-            yield client
-
-
-def session(test):
-    """Run a coroutine test with each way to connect."""
-
-    @pytest.mark.parametrize("way", ["legacy", "auto", "sse"])
-    def run(service, way):
-        async def body():
-            async with asyncio.timeout(60), connected(service, way) as client:
-                await test(client, way)
-
-        asyncio.run(body())
-
-    return run
-
-
-async def call(client, tool, error=False, **arguments):
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error == error, result
-    return result
-
-
-def texts(result):
-    return [item.text for item in result.content if item.type == "text"]
 
 
 @session
@@ -164,7 +128,7 @@ async def test_what_a_model_gets_wrong(client, way):
 async def test_prompts_and_completion(client, way):
     [prompt] = (await client.list_prompts()).prompts
     text = (await client.get_prompt(prompt.name, {"task": "count to 3"})).messages[0].content.text
-    assert "execute_python_code" in text and text.endswith("count to 3")
+    assert "execute_python_code" in text and "install_packages" in text and "download_file" in text and text.endswith("count to 3")
     [template] = (await client.list_resource_templates()).resource_templates
     created = await call(client, "create_sandbox", name=f"complete-{way}")
     ref = {"type": "ref/resource", "uri": template.uri_template}

@@ -1,26 +1,12 @@
 /* What a client may ask for with command, and how it is told what is wrong. */
 #include "unit.h"
 
-#include "http/command_fields.h"
-#include "http/request.h"
 #include "husk/limits.h"
+#include "huskd/command_fields.h"
 #include "huskd/config.h"
 #include "huskd/problem.h"
-#include "huskd/service.h"
 
 static struct config config;
-static struct service service = {.config = &config};
-static const char *accept_header; /* of every request */
-
-/* Instead of libmicrohttpd's: there is no connection. */
-const char *MHD_lookup_connection_value(struct MHD_Connection *connection, enum MHD_ValueKind kind,
-                                        const char *key)
-{
-    (void)connection;
-    assert_int_equal(kind, MHD_HEADER_KIND);
-    assert_string_equal(key, "Accept");
-    return accept_header;
-}
 
 static int set_up(void **state)
 {
@@ -28,7 +14,6 @@ static int set_up(void **state)
     config_defaults(&config);
     config.timeout_seconds.standard = 30;
     config.timeout_seconds.maximum = 600;
-    accept_header = NULL;
     return 0;
 }
 
@@ -42,23 +27,24 @@ static int tear_down(void **state)
 /* JSON with ' for ". */
 static bool read_fields(const char *text, struct command_fields *ret, struct problem *problem)
 {
-    static char body[1024];
-    struct request request = {.service = &service};
+    char body[1024];
     (void)snprintf(body, sizeof body, "%s", text);
     for (char *c = body; *c; c++)
         *c = *c == '\'' ? '"' : *c;
-    request.body.data = body;
-    request.body.length = strlen(body);
+    json_auto_t *json = json_loads(body, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
+    assert_non_null(json);
     *problem = (struct problem){0};
-    return command_fields_read(&request, ret, problem);
+    return command_fields_read(json, &config, ret, problem);
 }
 
 /* What the shim is sent for a good one. */
-static json_t *message_for(const char *text)
+static json_t *message_for(const char *text, const char *stream, const char *tool)
 {
     struct command_fields fields;
     struct problem problem;
     assert_true(read_fields(text, &fields, &problem));
+    fields.stream = stream;
+    fields.tool = tool ? json_pack("{s:s}", "sandbox", tool) : NULL;
     char *message = command_fields_message(&fields, "the-id");
     assert_non_null(message);
     json_t *json = json_loads(message, 0, NULL);
@@ -70,25 +56,26 @@ static json_t *message_for(const char *text)
 
 static json_int_t timeout_of(const char *text)
 {
-    json_auto_t *message = message_for(text);
+    json_auto_t *message = message_for(text, NULL, NULL);
     return json_integer_value(json_object_get(message, "timeout_ms"));
 }
 
 static void what_the_shim_is_sent(void **state)
 {
     (void)state;
-    json_auto_t *least = message_for("{'command': 'ls', 'unknown': 1, 'cwd': null}");
+    json_auto_t *least = message_for("{'command': 'ls', 'unknown': 1, 'cwd': null}", NULL, NULL);
     assert_int_equal(json_object_size(least), 4);
     assert_string_equal(json_string_value(json_object_get(least, "id")), "the-id");
     assert_string_equal(json_string_value(json_object_get(least, "command")), "ls");
     assert_true(json_is_false(json_object_get(least, "detach")));
-    accept_header = "application/x-ndjson";
     json_auto_t *most = message_for("{'commands': ['a', ['b']], 'cwd': '/tmp', 'env': {'A': 'b'}, "
-                                    "'stdin': 'x', 'timeout': 0.5}");
+                                    "'stdin': 'x', 'timeout': 0.5}",
+                                    "ndjson", "a");
     assert_int_equal(json_array_size(json_object_get(most, "commands")), 2);
     assert_string_equal(json_string_value(json_object_get(most, "cwd")), "/tmp");
     assert_string_equal(json_string_value(json_object_get(most, "stdin")), "x");
     assert_string_equal(json_string_value(json_object_get(most, "stream")), "ndjson");
+    assert_int_equal(json_object_size(json_object_get(most, "mcp")), 1);
     assert_int_equal(json_object_size(json_object_get(most, "env")), 1);
     assert_int_equal(json_integer_value(json_object_get(most, "timeout_ms")), 500);
 }
@@ -135,25 +122,12 @@ static void refused(void **state)
     }
 }
 
-static void detached_streams(void **state)
-{
-    (void)state;
-    struct command_fields fields;
-    struct problem problem;
-    accept_header = "text/event-stream";
-    assert_false(read_fields("{'command': 'a', 'detach': true}", &fields, &problem));
-    command_fields_free(&fields);
-    assert_true(read_fields("{'command': 'a', 'detach': false}", &fields, &problem));
-    command_fields_free(&fields);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_the_shim_is_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(timeouts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(detached_streams, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,24 @@ static int with_arguments(size_t count, size_t length)
     return command_order_read(ticket, body, &order);
 }
 
+static void of_a_tool(void **state)
+{
+    (void)state;
+    struct command_order order;
+    json_t *tool = json_pack("{s:s, s:b}", "sandbox", ID, "links", 1);
+    json_auto_t *body =
+        json_pack("{s:s, s:i, s:s, s:o}", "id", ID, "timeout_ms", 1, "command", "ls", "mcp", tool);
+    assert_int_equal(command_order_read(ticket, body, &order), 0);
+    assert_string_equal(order.tool.sandbox, ID);
+    assert_true(order.tool.links);
+    assert_false(order.tool.progress);
+    (void)json_object_set_new(body, "detach", json_true());
+    assert_int_equal(command_order_read(ticket, body, &order), -EINVAL);
+    (void)json_object_del(body, "detach");
+    (void)json_object_set_new(tool, "sandbox", json_string("../x"));
+    assert_int_equal(command_order_read(ticket, body, &order), -EINVAL);
+}
+
 static void bounds(void **state)
 {
     (void)state;
@@ -119,10 +137,8 @@ static void bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(least),
-        cmocka_unit_test(everything),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(bounds),
+        cmocka_unit_test(least),     cmocka_unit_test(everything), cmocka_unit_test(refused),
+        cmocka_unit_test(of_a_tool), cmocka_unit_test(bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

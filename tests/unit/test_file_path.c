@@ -1,7 +1,7 @@
 /* Paths as clients write them. */
 #include "unit.h"
 
-#include "http/file_path.h"
+#include "huskd/file_path.h"
 
 static void test_clean(void **state)
 {

@@ -1,4 +1,4 @@
-#include "http/file_path.h"
+#include "huskd/file_path.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "http/file_problem.h"
+#include "huskd/file_problem.h"
 
 #include <errno.h>
 #include <string.h>

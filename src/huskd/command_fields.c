@@ -1,15 +1,12 @@
-#include "http/command_fields.h"
+#include "huskd/command_fields.h"
 
 #include <string.h>
 
-#include "http/execute_fields.h"
-#include "http/request.h"
 #include "husk/limits.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/json_body.h"
 #include "huskd/problem.h"
-#include "huskd/service.h"
 
 static bool has_nul(const json_t *text)
 {
@@ -104,40 +101,33 @@ static bool read_surroundings(struct command_fields *fields, struct problem *pro
     return create_fields_env(fields->body, &fields->env, problem);
 }
 
-bool command_fields_read(const struct request *request, struct command_fields *ret,
+bool command_fields_read(json_t *body, const struct config *config, struct command_fields *ret,
                          struct problem *problem)
 {
-    const struct config *config = request->service->config;
     struct number_range range = {LEAST_TIMEOUT, (double)config->timeout_seconds.maximum};
-    *ret = (struct command_fields){
-        .stream = stream_wanted(request_header(request, MHD_HTTP_HEADER_ACCEPT))};
-    if (!json_body_parse(request->body.data, request->body.length, &ret->body, problem) ||
-        !read_commands(ret, problem) || !read_surroundings(ret, problem) ||
+    *ret = (struct command_fields){.body = json_incref(body)};
+    if (!read_commands(ret, problem) || !read_surroundings(ret, problem) ||
         !json_body_flag(ret->body, "detach", &ret->detach, problem))
         return false;
     /* What nobody waits for, a server say, runs for as long as anything may. */
     ret->timeout =
         (double)(ret->detach ? config->timeout_seconds.maximum : config->timeout_seconds.standard);
-    if (!json_body_real(ret->body, "timeout", range, &ret->timeout, problem))
-        return false;
-    if (ret->detach && ret->stream)
-        return invalid(problem, "detach",
-                       "cannot be streamed. Leave it out, or ask for application/json");
-    return true;
+    return json_body_real(ret->body, "timeout", range, &ret->timeout, problem);
 }
 
 void command_fields_free(struct command_fields *fields)
 {
     json_decref(fields->body);
+    json_decref(fields->tool);
     *fields = (struct command_fields){0};
 }
 
 char *command_fields_message(const struct command_fields *fields, const char *command_id)
 {
     json_auto_t *message = json_pack(
-        "{s:s, s:I, s:O*, s:O*, s:O*, s:O*, s:O*, s:s*, s:b}", "id", command_id, "timeout_ms",
+        "{s:s, s:I, s:O*, s:O*, s:O*, s:O*, s:O*, s:s*, s:b, s:O*}", "id", command_id, "timeout_ms",
         (json_int_t)(fields->timeout * 1000), "command", fields->command, "commands", fields->list,
-        "cwd", fields->cwd, "env", fields->env, "stdin", fields->input, "stream",
-        stream_kind_name(fields->stream), "detach", fields->detach);
+        "cwd", fields->cwd, "env", fields->env, "stdin", fields->input, "stream", fields->stream,
+        "detach", fields->detach, "mcp", fields->tool);
     return message ? json_dumps(message, JSON_COMPACT) : NULL;
 }
