@@ -60,7 +60,7 @@ SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) .ci/run
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
-PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps
+PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
 # List what is missing, then install it.
