@@ -182,7 +182,7 @@ static void removed(const struct porter_end *end, void *user)
                 "Removed %s.", job->path);
 }
 
-static void delete (struct mcp_call *call, json_t *arguments)
+static void delete_file(struct mcp_call *call, json_t *arguments)
 {
     char path[MAX_FILE_PATH_BYTES + 1], folder[MAX_FILE_PATH_BYTES + 1] = ".";
     if (!tool_read_path(call, arguments, "path", path))
@@ -252,7 +252,7 @@ const struct mcp_tool tool_list_files = {
 
 const struct mcp_tool tool_delete_file = {
     .name = "delete_file",
-    .run = delete,
+    .run = delete_file,
     .definition = JSON({
         "title": "Delete a file",
         "description": "Remove a file of a sandbox, or a folder with everything in it.",
