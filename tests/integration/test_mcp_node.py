@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from local_index import Index, Wheel
 from service import NODE, NODE_PACKAGES, ROOT
 
 INSPECTOR = NODE_PACKAGES / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
@@ -22,10 +23,12 @@ def node(folder, *arguments):
 
 # v1 speaks at most 2025-11-25; v2 does, too, unless it is told to speak 2026-07-28.
 @pytest.mark.parametrize("way", ["v1", "v1-sse", "v2", "v2-modern"])
-def test_typescript_sdk(service, folder, way):
+def test_typescript_sdk(private, folder, way):
     # Where the packages are is where a module looks for them.
     script = shutil.copy(ROOT / "tests" / "node" / "session.mjs", NODE_PACKAGES / "session.mjs")
-    result = node(folder, script, way, service.url)
+    with Index(Wheel("plainpkg")) as index:
+        service = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        result = node(folder, script, way, service.url)
     assert result.returncode == 0 and result.stdout.endswith("good\n"), result.stdout + result.stderr
 
 

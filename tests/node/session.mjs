@@ -53,6 +53,16 @@ assert.equal(file.text, 'grün')
 const [picture] = (await client.readResource({ uri: links['p.png'].uri })).contents
 assert.equal(Buffer.from(picture.blob, 'base64').subarray(1, 4).toString(), 'PNG')
 
+const installed = await call('install_packages', { packages: ['plainpkg'], sandbox_id })
+assert.equal(installed.structuredContent.status, 'success')
+assert.equal(text(await call('execute_python_code', { code: 'import plainpkg; print(plainpkg.version)', sandbox_id })), '1.0\n')
+await call('write_file', { path: 'd/notes.txt', content: 'grün\n', sandbox_id })
+assert(text(await call('read_file', { path: 'd/notes.txt', sandbox_id })).includes('grün'))
+assert(text(await call('execute_terminal_command', { command: 'wc -c < d/notes.txt', sandbox_id })).includes('6'))
+assert(text(await call('list_files', { sandbox_id })).includes('d/notes.txt'))
+await call('delete_file', { path: 'd', sandbox_id })
+await call('read_file', { path: 'd/notes.txt', sandbox_id }, true)
+
 const steps = []
 const slow = { name: 'execute_python_code', arguments: { code: "import time; print('go', flush=True); time.sleep(2.5)", sandbox_id } }
 const onprogress = (progress) => steps.push(progress)
