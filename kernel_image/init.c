@@ -380,9 +380,17 @@ static bool not_apart(pid_t pid, pid_t session, const void *user)
     return true;
 }
 
+static bool any_apart(void)
+{
+    bool found = false;
+    for (size_t i = 0; i < MAX_PROCESSES; i++)
+        found |= processes[i].pid && processes[i].apart;
+    return found;
+}
+
 static void kill_others(void)
 {
-    if (!kill_chosen(not_apart, NULL))
+    if (!any_apart() || !kill_chosen(not_apart, NULL))
         kill(-1, SIGKILL); /* from pid 1: everything but itself, however often it forks meanwhile */
 }
 
