@@ -188,3 +188,21 @@ def pytest_runtest_makereport(item, call):
                 tail = "\n".join(service.log().splitlines()[-25:])
                 report.sections.append((f"log of {service.folder}", tail))
     return report
+
+
+# --- packages --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shop(harness, index):
+    """A service whose packages come from the `index` of the test's file."""
+    service = harness.service(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+    yield service
+    harness.end(service)
+
+
+@pytest.fixture
+def box(shop):
+    sandbox = shop.create()
+    yield sandbox
+    sandbox.close()

@@ -35,21 +35,6 @@ def index():
         yield index
 
 
-@pytest.fixture(scope="module")
-def shop(harness, index):
-    """A service whose packages come from the index."""
-    service = harness.service(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-    yield service
-    harness.end(service)
-
-
-@pytest.fixture
-def box(shop):
-    sandbox = shop.create()
-    yield sandbox
-    sandbox.close()
-
-
 # ---- the ways to ask -----------------------------------------------------------------------------
 
 

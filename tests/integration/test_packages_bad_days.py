@@ -26,21 +26,6 @@ def index():
         yield index
 
 
-@pytest.fixture(scope="module")
-def shop(harness, index):
-    """A service whose packages come from the index."""
-    service = harness.service(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-    yield service
-    harness.end(service)
-
-
-@pytest.fixture
-def box(shop):
-    sandbox = shop.create()
-    yield sandbox
-    sandbox.close()
-
-
 def test_installs_in_one_sandbox_queue(box):
     results = [later(install, box, name) for name in ("plainpkg==1.0", "with-script", "mixed-case-name", "needs-old")]
     assert [one.result(90)["status"] for one in results] == ["success"] * 4

@@ -38,20 +38,6 @@ def index():
         yield index
 
 
-@pytest.fixture(scope="module")
-def shop(harness, index):
-    service = harness.service(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
-    yield service
-    harness.end(service)
-
-
-@pytest.fixture
-def box(shop):
-    sandbox = shop.create()
-    yield sandbox
-    sandbox.close()
-
-
 # ---- pip and uv inside ---------------------------------------------------------------------------
 
 
