@@ -3,11 +3,14 @@
  * something new, and with replay.c (`make test`), which runs the corpus, also with each allocation failing in turn. */
 #pragma once
 
+#include <fcntl.h>
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/attributes.h"
 
@@ -33,6 +36,29 @@ _unused_ static void *own_memory(size_t size)
     if (&memory_is_our_own)
         memory_is_our_own = false;
     return memory;
+}
+
+static char own_folder_path[64];
+
+_unused_ static int remove_entry(const char *path, const struct stat *status _unused_,
+                                 int type _unused_, struct FTW *where _unused_)
+{
+    return remove(path);
+}
+
+_unused_ static void remove_own_folder(void)
+{
+    (void)nftw(own_folder_path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A folder that is removed at the end; a descriptor of it. */
+_unused_ static int own_folder(void)
+{
+    (void)snprintf(own_folder_path, sizeof own_folder_path, "/tmp/husk-unit-fuzz-XXXXXX");
+    check(mkdtemp(own_folder_path) && atexit(remove_own_folder) == 0);
+    int folder = open(own_folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    check(folder >= 0);
+    return folder;
 }
 
 /* The input, taken apart. */

@@ -2,7 +2,6 @@
 #include "fuzz.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -16,10 +15,7 @@ static int around = -1; /* holds nothing but private folders, one at a time */
 
 static void make_surroundings(void)
 {
-    char top[] = "/tmp/husk-unit-fuzz-XXXXXX";
-    check(mkdtemp(top));
-    around = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check(around >= 0);
+    around = own_folder();
     (void)signal(SIGPIPE, SIG_IGN);
 }
 

@@ -1,7 +1,6 @@
 /* What huskd sends the keeper: a datagram; and, whatever its path is, a file outside of the working directory is not reached by it. */
 #include "fuzz.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,16 +8,14 @@
 #include "keeper/keeper_request.h"
 #include "keeper/open_beneath.h"
 
-/* A home with links that lead out of it in every way, made once in a folder that is removed at once: descriptors remain. */
+/* A home with links that lead out of it in every way. */
 static int home = -1;
 static struct stat secret;
 
 static void make_home(void)
 {
-    char top[] = "/tmp/husk-unit-fuzz-XXXXXX";
-    check(mkdtemp(top));
-    int folder = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check(folder >= 0 && mkdirat(folder, "home", 0700) == 0);
+    int folder = own_folder();
+    check(mkdirat(folder, "home", 0700) == 0);
     int file = openat(folder, "secret", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     check(file >= 0 && fstat(file, &secret) == 0);
     close(file);
