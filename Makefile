@@ -6,6 +6,8 @@ DESTDIR  ?=
 ID_BASE  ?= 2000000000
 IMAGES   ?= /var/lib/husk/images
 ARGS     ?=
+CHAOS_SECONDS ?= 300
+SOAK_SECONDS  ?= 3600
 NODE     := $(BUILD)/node
 PYTHON   ?= /usr/bin/python3
 ifeq ($(origin CC),default)
@@ -81,8 +83,8 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test fuzz bench lint install clean clean-images packages-build packages-image packages-test packages-lint \
-        packages-fuzz
+.PHONY: help run build image test fuzz chaos soak bench lint install clean clean-images packages-build packages-image packages-test \
+        packages-lint packages-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -185,6 +187,16 @@ $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
 bench: packages-build packages-test build image ## how fast and small it is, next to others in the same run (ARGS="--full --only creation --json FILE --save")
 	@$(MAKE) --no-print-directory $(BUILD)/venv/.bench-ready
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(BUILD)/venv/bin/python -B tests/bench/run.py $(ARGS)
+
+chaos: packages-build packages-test build image ## kill parts of the service at random for minutes while answers are checked (CHAOS_SECONDS=300)
+	@$(MAKE) --no-print-directory $(BUILD)/venv/.ready
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default HUSK_CHAOS_SECONDS=$(CHAOS_SECONDS) \
+	    $(BUILD)/venv/bin/python -B -m pytest -q -s tests/integration/test_chaos.py $(ARGS)
+
+soak: packages-build packages-test build image ## use the service for an hour and see that nothing has grown (SOAK_SECONDS=3600)
+	@$(MAKE) --no-print-directory $(BUILD)/venv/.ready
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default HUSK_SOAK_SECONDS=$(SOAK_SECONDS) \
+	    $(BUILD)/venv/bin/python -B -m pytest -q -s tests/integration/test_soak.py $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)
