@@ -54,13 +54,14 @@ UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/tes
 # Everything but the programs' main functions: what a unit test may link.
 TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
 objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
-SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) .ci/run
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/vm/*.sh) .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
 PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd
+PACKAGES_VM    := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs git ca-certificates
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
 # List what is missing, then install it.
@@ -76,7 +77,8 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test bench lint install clean clean-images packages-build packages-image packages-test packages-lint
+.PHONY: help run build image test test-vm bench lint install clean clean-images packages-build packages-image packages-test packages-lint \
+        packages-vm
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -87,7 +89,7 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 build: packages-build ## compile everything into build/
 	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so
 
-packages-build packages-image packages-test packages-lint: packages-%:
+packages-build packages-image packages-test packages-lint packages-vm: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
 
 $(BUILD)/objects/%.o: %.c
@@ -157,6 +159,9 @@ $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
 bench: packages-build packages-test build image ## how fast and small it is, next to others in the same run (ARGS="--full --only creation --json FILE --save")
 	@$(MAKE) --no-print-directory $(BUILD)/venv/.bench-ready
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(BUILD)/venv/bin/python -B tests/bench/run.py $(ARGS)
+
+test-vm: packages-vm ## the core of the tests in a virtual machine with cgroup v2 and systemd, as root and as a user (ARGS="user"); an hour or more
+	@$(SUDO) tests/vm/run.sh $(BUILD)/vm $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)
