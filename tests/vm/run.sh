@@ -25,10 +25,11 @@ if [ ! -e "$base/disk" ]; then
     rm -f "$base/root/etc/resolv.conf"
     echo 'nameserver 10.0.2.3' >"$base/root/etc/resolv.conf"
     echo husk-vm >"$base/root/etc/hostname"
+    ln -s /dev/null "$base/root/etc/systemd/system/serial-getty@ttyS0.service" # its hang-up would end what the guest says
     cp "$here/guest.service" "$base/root/etc/systemd/system/"
     ln -s ../guest.service "$base/root/etc/systemd/system/multi-user.target.wants/guest.service"
     ln -s /lib/systemd/system/systemd-networkd.service "$base/root/etc/systemd/system/multi-user.target.wants/"
-    mke2fs -q -t ext4 -d "$base/root" "$base/disk.partial" 24G
+    mke2fs -q -t ext4 -d "$base/root" "$base/disk.partial" 24G >/dev/null
     rm -rf "$base/root"
     mv "$base/disk.partial" "$base/disk"
 fi
