@@ -49,6 +49,6 @@ say "booting ($accelerator); everything it says is in $work/log"
 qemu-system-x86_64 -accel "$accelerator" -cpu max -smp 2 -m "${HUSK_VM_MEMORY:-6G}" -nographic -no-reboot \
     -kernel "$base/kernel" -initrd "$base/initrd" -append "console=ttyS0 root=/dev/vda rw quiet" \
     -drive "file=$work/overlay,format=qcow2,if=virtio,cache=unsafe" -drive "file=$work/input,format=raw,if=virtio,readonly=on" \
-    -nic user,model=virtio-net-pci </dev/null 2>&1 | tr -d '\r' | tee "$work/log" | grep --line-buffered '^VM: ' || true
+    -nic user,model=virtio-net-pci </dev/null 2>&1 | sed -u 's|\r||g' | tee "$work/log" | grep --line-buffered '^VM: ' || true
 rm -f "$work/overlay" "$work/input"
 grep -q '^VM: all good$' "$work/log" || { say "not all good: see $work/log"; exit 1; }
