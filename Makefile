@@ -60,7 +60,7 @@ FUZZ_SECONDS ?= 60
 # Everything but the programs' main functions: what a unit test may link.
 TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
 objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
-SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/fuzz/*.sh) .ci/run
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
@@ -68,6 +68,7 @@ PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
 PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd
 PACKAGES_FUZZ  := clang libclang-rt-dev
+PACKAGES_VM    := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs git ca-certificates
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
 # List what is missing, then install it.
@@ -83,8 +84,8 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test fuzz chaos soak bench lint install clean clean-images packages-build packages-image packages-test \
-        packages-lint packages-fuzz
+.PHONY: help run build image test test-vm fuzz chaos soak bench lint install clean clean-images \
+        packages-build packages-image packages-test packages-lint packages-fuzz packages-vm
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -95,7 +96,7 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 build: packages-build ## compile everything into build/
 	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so
 
-packages-build packages-image packages-test packages-lint packages-fuzz: packages-%:
+packages-build packages-image packages-test packages-lint packages-fuzz packages-vm: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
 
 $(BUILD)/objects/%.o: %.c
@@ -197,6 +198,8 @@ soak: packages-build packages-test build image ## use the service for an hour an
 	@$(MAKE) --no-print-directory $(BUILD)/venv/.ready
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default HUSK_SOAK_SECONDS=$(SOAK_SECONDS) \
 	    $(BUILD)/venv/bin/python -B -m pytest -q -s tests/integration/test_soak.py $(ARGS)
+test-vm: packages-vm ## the core of the tests in a virtual machine with cgroup v2 and systemd, as root and as a user (ARGS="user"); an hour or more
+	@$(SUDO) tests/vm/run.sh $(BUILD)/vm $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)
