@@ -4,7 +4,7 @@ set -uo pipefail
 say() { echo "VM: $(cut -d. -f1 /proc/uptime)s $*"; }
 phases=$(cat /run/input/phases)
 status=0
-export HOME=/root SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
+export DEBIAN_FRONTEND=noninteractive HOME=/root SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 # Whoever inspects TLS where this runs has certificates that only that machine knows.
 cp /run/input/ca-certificates.crt "$SSL_CERT_FILE"
 export PIP_CERT=$SSL_CERT_FILE REQUESTS_CA_BUNDLE=$SSL_CERT_FILE NODE_EXTRA_CA_CERTS=$SSL_CERT_FILE
@@ -17,7 +17,7 @@ judge() { # name, log, status
     [ "$3" = 0 ] || { status=1; grep -aE '^(FAILED|ERROR) ' "$2" | head -n 40 | sed 's/^/VM:   /'; }
 }
 
-clone() { git clone -q /run/input/husk.bundle "$1" && git -C "$1" log -1 --format='VM: commit %h of %cs'; }
+clone() { git -c advice.detachedHead=false -c init.defaultBranch=main clone -q /run/input/husk.bundle "$1" && git -C "$1" log -1 --format='VM: commit %h of %cs'; }
 prepare() { make build/venv/.ready >/tmp/venv.log 2>&1 || { tail -n 30 /tmp/venv.log; say "no Python environment"; status=1; }; }
 
 say "up: $(uname -r), cgroups: $(stat -fc %T /sys/fs/cgroup) with $(cat /sys/fs/cgroup/cgroup.controllers)"
@@ -28,11 +28,19 @@ if [[ " $phases " == *" root "* ]]; then
     say "make run, as the README says"
     make run >/tmp/run.log 2>&1 &
     until curl -sf localhost:8000/health >/tmp/health; do
+        ((SECONDS % 60 > 1)) || say "  … $(tail -n 1 /tmp/run.log)"
         kill -0 $! 2>/dev/null || { tail -n 40 /tmp/run.log; say "make run has ended"; break; }
         sleep 2
     done
     say "healthy: $(cat /tmp/health)"
     say "first call: $(curl -s localhost:8000/mcp/tools/execute_python_code -d '{"code": "6 * 7"}' -H 'Content-Type: application/json' | head -c 300)"
+    # The clock jumps, forwards and back: what lives goes on living, and ends when its time is over.
+    curl -s -X POST localhost:8000/sandbox/create -H 'Content-Type: application/json' -d '{"name": "clock", "ttl_seconds": 1800}' >/dev/null
+    for jump in '+2 hours' '-5 hours' '+3 hours'; do
+        date -s "$jump" >/dev/null
+        curl -sf localhost:8000/sandbox/clock/execute -d '6 * 7' | grep -q '"42"' || { say "the clock jumped by $jump, and the sandbox is gone"; status=1; }
+    done
+    say "clock jumps: done"
     pkill -INT -x huskd
     wait
     say "ended: $(pgrep -c husk) processes, $(find /sys/fs/cgroup -name '*husk*' | wc -l) cgroups, $(grep -c husk /proc/mounts) mounts are left"
