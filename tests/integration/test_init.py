@@ -1,6 +1,5 @@
 """husk-init by itself, as pid 1 of a pid namespace: killing some processes and sparing others, while there are more of them
-all the time. The numbers of processes are few there, so that they are used again at once: what takes hours of forking in
-a real sandbox happens within milliseconds."""
+all the time. The numbers of processes are few there, so that they are used again at once."""
 
 import array
 import os
