@@ -190,7 +190,7 @@ void route_messages(struct request *request)
     struct mcp_call *call;
     struct mcp_input input = {.text = request->body.data,
                               .length = request->body.length,
-                              .headers = {.none = true},
+                              .headers = {.handshake = true},
                               .session = session,
                               .outlet = &exchange_outlet,
                               .user = session->stream};
