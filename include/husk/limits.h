@@ -96,8 +96,10 @@ enum {
     MAX_MCP_ID_BYTES = 256,   /* of a request's id, and of a progress token */
     MAX_MCP_NAME_BYTES = 128, /* of a method, a tool, a prompt */
     MAX_MCP_CURSOR_BYTES = 64,
-    MAX_MCP_BATCH = 32,   /* messages in one, of 2025-03-26 */
-    MAX_MCP_CALLS = 4096, /* that wait for something, all together */
+    MAX_MCP_BATCH = 32,             /* messages in one, of 2025-03-26 */
+    MAX_MCP_BATCH_BYTES = 32 * MIB, /* its answers; what does not fit gets an error instead */
+    MAX_MCP_CALLS = 4096,           /* that wait for something, all together */
+    MAX_MCP_HELD_BYTES = 256 * MIB, /* of what they were asked, as long as it is needed */
     MAX_MCP_SESSIONS =
         4096, /* of clients with a handshake; the one unused for longest makes room */
     MAX_MCP_SESSION_CALLS = 64,      /* of them, that wait for something */

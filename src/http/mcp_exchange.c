@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "http/request.h"
 #include "http/response.h"
+#include "http/server.h"
 #include "http/stream.h"
 #include "husk/limits.h"
 #include "huskd/problem.h"
@@ -22,7 +23,7 @@ struct exchange {
     bool open;             /* events are sent; request->stream is there */
     bool last;             /* no more events will come */
     struct buffer pending; /* events that are not in the stream yet … */
-    size_t passed;         /* … but for so many bytes of them */
+    size_t passed;         /* … but for so many bytes of them, fewer than half */
     struct timer *silence;
     struct mcp_session *session;
     void (*ended)(struct exchange *exchange);
@@ -93,6 +94,20 @@ static void wake(const struct exchange *exchange)
     loop_wake_in(exchange->request->service->loop, 0);
 }
 
+/* What a reader has who is never done, because there is always more, must not stay here. */
+static void drop_passed(struct exchange *exchange)
+{
+    struct buffer *pending = &exchange->pending;
+    if (exchange->passed == pending->length)
+        buffer_free(pending);
+    else if (exchange->passed >= pending->length / 2)
+        buffer_consume(pending, exchange->passed);
+    else
+        return;
+    exchange->passed = 0;
+    exchange->request->answer_bytes = pending->length > STREAM_WINDOW_BYTES ? pending->length : 0;
+}
+
 /* As much as the stream may hold. */
 static void pass_on(struct exchange *exchange)
 {
@@ -105,12 +120,10 @@ static void pass_on(struct exchange *exchange)
         exchange->passed += length;
         stream_add(stream, exchange->pending.data + exchange->passed - length, length);
     }
+    drop_passed(exchange);
     wake(exchange);
-    if (exchange->passed < exchange->pending.length)
+    if (exchange->pending.length > 0)
         return;
-    buffer_free(&exchange->pending);
-    exchange->passed = 0;
-    exchange->request->answer_bytes = 0;
     if (exchange->last && stream_is_open(stream))
         stream_end(stream, NULL);
 }
@@ -223,6 +236,8 @@ static void reply(void *user, const struct mcp_reply *reply)
     struct exchange *exchange = user;
     bool shared = exchange->ended != NULL; /* other answers will follow */
     exchange->call = NULL;
+    if (!exchange->open)
+        exchange->silence = timer_remove(exchange->silence);
     if (!exchange->open && reply->message)
         return answer_json_message(exchange->request, reply);
     if (!exchange->open)
@@ -234,6 +249,14 @@ static void reply(void *user, const struct mcp_reply *reply)
         add_event(exchange, "message", reply->message->data, reply->message->length);
     else
         pass_on(exchange);
+}
+
+/* An answer stays in memory until its client has read it. Many may have been asked for before the first was there. */
+static bool fits(void *user, size_t length)
+{
+    const struct exchange *exchange = user;
+    return length <= STREAM_WINDOW_BYTES ||
+           server_unread(exchange->request->server) + length <= MAX_UNREAD_ANSWERS_BYTES;
 }
 
 /* May be lost: whoever does not read has no use for it. */
@@ -257,7 +280,8 @@ static void end(void *user)
     exchange_end(user);
 }
 
-const struct mcp_outlet exchange_outlet = {.reply = reply, .notify = notify, .end = end};
+const struct mcp_outlet exchange_outlet = {
+    .reply = reply, .fits = fits, .notify = notify, .end = end};
 
 static void reply_plainly(void *user, const struct mcp_reply *reply)
 {
@@ -281,7 +305,7 @@ static void reply_plainly(void *user, const struct mcp_reply *reply)
     answer_problem(exchange->request, &problem);
 }
 
-const struct mcp_outlet exchange_plain_outlet = {.reply = reply_plainly};
+const struct mcp_outlet exchange_plain_outlet = {.reply = reply_plainly, .fits = fits};
 
 /* --- for the routes ----------------------------------------------------------------------------- */
 

@@ -388,6 +388,7 @@ void server_dismiss(struct server *server)
             stream_dismiss(request->stream, &problem);
         }
     }
+    mcp_dismiss(server->mcp); /* what goes on without its client, too */
 }
 
 struct server *server_free(struct server *server)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "husk/limits.h"
 #include "mcp/call.h"
 
 struct batch {
@@ -42,7 +43,14 @@ static void take_reply(void *user, const struct mcp_reply *reply)
     finish_if_done(batch);
 }
 
-static const struct mcp_outlet outlet = {.reply = take_reply};
+/* They are held until the last one is there. */
+static bool fits(void *user, size_t length)
+{
+    const struct batch *batch = user;
+    return batch->messages.length + length <= MAX_MCP_BATCH_BYTES;
+}
+
+static const struct mcp_outlet outlet = {.reply = take_reply, .fits = fits};
 
 static void cancel(struct mcp_call *carrier)
 {

@@ -47,10 +47,18 @@ void call_free(struct mcp_call *call)
         call->session->call_count--;
     if (call->own && call->own_free)
         call->own_free(call->own);
+    call_drop_params(call);
     json_decref(call->id);
-    json_decref(call->params);
     json_decref(call->token);
     free(call);
+}
+
+void call_drop_params(struct mcp_call *call)
+{
+    json_decref(call->params);
+    call->params = NULL;
+    call->mcp->held_bytes -= call->weight;
+    call->weight = 0;
 }
 
 void call_wait(struct mcp_call *call, void (*cancel)(struct mcp_call *call))
@@ -119,6 +127,10 @@ static void reply_exhausted(struct mcp_call *call, struct buffer *out)
 void call_answer_members(struct mcp_call *call, const char *members, size_t length)
 {
     _cleanup_buffer_ struct buffer out = {0};
+    if (call->outlet && !call->outlet->fits(call->user, length))
+        return call_fail(call, 200, RPC_INTERNAL_ERROR, NULL,
+                         "This answer is large, and too many large ones wait for clients to read "
+                         "them. Try again in a moment, with one request at a time.");
     if (encode_result(call, members, length, &out) < 0)
         reply_exhausted(call, &out);
     else

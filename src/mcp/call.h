@@ -39,6 +39,8 @@ struct mcp_reply {
 /* Who carries answers to the client. */
 struct mcp_outlet {
     void (*reply)(void *user, const struct mcp_reply *reply);
+    /* Is there room for an answer of so many bytes? If not, the reply is an error that says so. */
+    bool (*fits)(void *user, size_t length);
     /* A notification that belongs to the call, borrowed, without line ends. It may be dropped. NULL: cannot be sent. */
     void (*notify)(void *user, const char *text, size_t length);
     /* The session whose stream this is has ended. NULL: it is no such stream. */
@@ -53,6 +55,7 @@ struct mcp_call {
     const char *version;             /* of the protocol, static */
     json_t *id;                      /* owned, as the next ones */
     json_t *params;                  /* NULL: none */
+    size_t weight;                   /* bytes that `params` were, of mcp->held_bytes */
     json_t *token;                   /* for progress notifications; NULL: none are wanted */
     bool cacheable;                  /* the modern answer says for how long it is good */
     bool shared_cache;               /* and that it is the same for everybody */
@@ -79,6 +82,8 @@ struct mcp_call {
 struct mcp_call *call_new(struct mcp *mcp);
 void call_free(struct mcp_call *call); /* takes it out of the list */
 
+/* What was asked is not needed any more: for handlers that wait long. */
+void call_drop_params(struct mcp_call *call);
 /* The answer will come later. `cancel`: stop waiting. */
 void call_wait(struct mcp_call *call, void (*cancel)(struct mcp_call *call));
 
