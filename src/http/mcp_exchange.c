@@ -7,6 +7,7 @@
 #include "base/attributes.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/server.h"
@@ -20,6 +21,7 @@ struct exchange {
     struct request *request;
     struct mcp_call *call; /* that is waited for; NULL: none (any more) */
     bool takes_events;     /* the client does */
+    bool small;            /* but no large ones */
     bool open;             /* events are sent; request->stream is there */
     bool last;             /* no more events will come */
     struct buffer pending; /* events that are not in the stream yet … */
@@ -39,12 +41,21 @@ static void exchange_free(void *own)
     free(exchange);
 }
 
+/* The official Python SDK gives up a connection on which an event of 1 MiB comes, unless its user knows to tell it otherwise. The
+ * library that it uses is all it says about itself before it is too late. */
+static bool refuses_large_events(const struct request *request)
+{
+    const char *agent = request_header(request, MHD_HTTP_HEADER_USER_AGENT);
+    return agent && starts_with(agent, "python-httpx");
+}
+
 struct exchange *exchange_new(struct request *request)
 {
     struct exchange *exchange = must_alloc(sizeof *exchange);
     const char *accept = request_header(request, MHD_HTTP_HEADER_ACCEPT);
     exchange->request = request;
     exchange->takes_events = accept && strstr(accept, "text/event-stream");
+    exchange->small = refuses_large_events(request);
     request->own = exchange;
     request->own_free = exchange_free;
     return exchange;
@@ -58,6 +69,11 @@ void exchange_set_session(struct exchange *exchange, struct mcp_session *session
 struct mcp_session *exchange_session(const struct exchange *exchange)
 {
     return exchange->session;
+}
+
+bool exchange_is_small(const struct exchange *exchange)
+{
+    return exchange->small;
 }
 
 struct request *exchange_request(const struct exchange *exchange)
@@ -251,12 +267,20 @@ static void reply(void *user, const struct mcp_reply *reply)
         pass_on(exchange);
 }
 
-/* An answer stays in memory until its client has read it. Many may have been asked for before the first was there. */
-static bool fits(void *user, size_t length)
+/* An answer stays in memory until its client has read it; and many may have been asked for before the first was there. */
+static const char *refuses(void *user, size_t length)
 {
     const struct exchange *exchange = user;
-    return length <= STREAM_WINDOW_BYTES ||
-           server_unread(exchange->request->server) + length <= MAX_UNREAD_ANSWERS_BYTES;
+    if (exchange->small && exchange->open && length > MAX_MCP_SMALL_EVENT_BYTES)
+        return "This answer has more than 1 MiB, which this client does not take as an event. Ask "
+               "for less: read_file reads parts of a file. Or ask at /mcp without a progress "
+               "token: "
+               "short calls are answered with plain JSON there, of any length.";
+    if (length > STREAM_WINDOW_BYTES &&
+        server_unread(exchange->request->server) + length > MAX_UNREAD_ANSWERS_BYTES)
+        return "This answer is large, and too many large ones wait for clients to read them. Try "
+               "again in a moment.";
+    return NULL;
 }
 
 /* May be lost: whoever does not read has no use for it. */
@@ -281,7 +305,7 @@ static void end(void *user)
 }
 
 const struct mcp_outlet exchange_outlet = {
-    .reply = reply, .fits = fits, .notify = notify, .end = end};
+    .reply = reply, .refuses = refuses, .notify = notify, .end = end};
 
 static void reply_plainly(void *user, const struct mcp_reply *reply)
 {
@@ -305,7 +329,7 @@ static void reply_plainly(void *user, const struct mcp_reply *reply)
     answer_problem(exchange->request, &problem);
 }
 
-const struct mcp_outlet exchange_plain_outlet = {.reply = reply_plainly, .fits = fits};
+const struct mcp_outlet exchange_plain_outlet = {.reply = reply_plainly, .refuses = refuses};
 
 /* --- for the routes ----------------------------------------------------------------------------- */
 
@@ -313,8 +337,12 @@ void exchange_wait(struct exchange *exchange, struct mcp_call *call)
 {
     exchange->call = call;
     request_wait(exchange->request, cancel_request);
+    if (call->lasts)
+        exchange->takes_events = exchange->request->lingers = true; /* it asked for a stream */
     if (exchange->takes_events && !call->plain)
         watch_silence(exchange);
+    if (call->carried)
+        call->carried(call);
 }
 
 void exchange_stream(struct exchange *exchange, const char *event, const char *data,

@@ -44,13 +44,16 @@ static void take_reply(void *user, const struct mcp_reply *reply)
 }
 
 /* They are held until the last one is there. */
-static bool fits(void *user, size_t length)
+static const char *refuses(void *user, size_t length)
 {
     const struct batch *batch = user;
-    return batch->messages.length + length <= MAX_MCP_BATCH_BYTES;
+    return batch->messages.length + length <= MAX_MCP_BATCH_BYTES
+               ? NULL
+               : "The answers of this batch are too large together. Try again with one request at "
+                 "a time.";
 }
 
-static const struct mcp_outlet outlet = {.reply = take_reply, .fits = fits};
+static const struct mcp_outlet outlet = {.reply = take_reply, .refuses = refuses};
 
 static void cancel(struct mcp_call *carrier)
 {

@@ -9,6 +9,7 @@
 #include "huskd/service.h"
 #include "loop/loop.h"
 #include "mcp/batch.h"
+#include "mcp/listening.h"
 #include "mcp/methods.h"
 #include "mcp/session.h"
 #include "mcp/tools.h"
@@ -19,6 +20,11 @@ struct mcp *mcp_new(struct service *service)
     mcp->service = service;
     mcp->tools = tool_table_new();
     return mcp;
+}
+
+void mcp_say_goodbye(struct mcp *mcp)
+{
+    listening_end_all(mcp);
 }
 
 void mcp_dismiss(struct mcp *mcp)
@@ -136,6 +142,7 @@ static enum mcp_outcome take_request(struct mcp *mcp, const struct mcp_input *in
         session->call_count++;
     hold(call, json_incref(message->params), input->length);
     read_token(call, message);
+    call->small = input->small_events && (call->token || input->headers.handshake);
     method_handle(call, message->method);
     return settle(call, ret_call);
 }

@@ -13,6 +13,7 @@
 #include "mcp/catalog.h"
 #include "mcp/mcp.h"
 #include "mcp/tools.h"
+#include "mcp/view.h"
 
 /* --- the prompt --------------------------------------------------------------------------------- */
 
@@ -99,7 +100,7 @@ static size_t complete_sandbox(const struct mcp_call *call, const char *beginnin
     size_t count = 0;
     const struct registry *registry = call->mcp->service->registry;
     for (const struct sandbox *s = registry_first(registry); s; s = registry_next(s)) {
-        if (!sandbox_live(s))
+        if (!view_has(call, s))
             continue;
         add_if_matching(values, s->record.name, beginning, &count);
         add_if_matching(values, s->text, beginning, &count);

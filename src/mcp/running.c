@@ -37,9 +37,9 @@ const char *tool_note(const struct mcp_call *call, char note[TOOL_NOTE_SIZE])
 
 json_t *tool_order(const struct mcp_call *call)
 {
-    json_t *order =
-        json_pack("{s:s, s:b, s:b}", "sandbox", call->sandbox_text, "links",
-                  strcmp(call->version, "2025-06-18") >= 0, "progress", call->token != NULL);
+    json_t *order = json_pack("{s:s, s:b, s:b, s:b}", "sandbox", call->sandbox_text, "links",
+                              strcmp(call->version, "2025-06-18") >= 0, "progress",
+                              call->token != NULL, "small", call->small);
     if (call->made_sandbox)
         (void)json_object_set_new(
             order, "note",

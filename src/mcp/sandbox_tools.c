@@ -18,6 +18,7 @@
 #include "mcp/mcp.h"
 #include "mcp/session.h"
 #include "mcp/tools.h"
+#include "mcp/view.h"
 
 enum {
     PATIENCE_MS = SHIM_PATIENCE_SECONDS * 1000,
@@ -119,7 +120,7 @@ static void list(struct mcp_call *call, json_t *arguments _unused_)
     _cleanup_buffer_ struct buffer text = {0};
     size_t count = 0;
     for (const struct sandbox *s = registry_first(registry); s; s = registry_next(s)) {
-        if (!sandbox_live(s) || ++count > MAX_MCP_LISTED)
+        if (!view_has(call, s) || ++count > MAX_MCP_LISTED)
             continue;
         char expires[TIMESTAMP_SIZE];
         format_timestamp(s->record.expires_at, expires);

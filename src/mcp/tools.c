@@ -19,6 +19,7 @@
 #include "mcp/catalog.h"
 #include "mcp/mcp.h"
 #include "mcp/session.h"
+#include "mcp/view.h"
 
 static const struct mcp_tool *const own_tools[] = {
     &tool_execute,       &tool_command,          &tool_create_sandbox, &tool_list_sandboxes,
@@ -270,7 +271,7 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
     }
     if (!reference || length == 0)
         return find_own(call, ret_none);
-    struct sandbox *sandbox = service_find(call->mcp->service, reference, &problem);
+    struct sandbox *sandbox = view_find(call, reference, &problem);
     if (sandbox)
         use_sandbox(call, sandbox);
     else
@@ -281,7 +282,7 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
 bool tool_sandbox_lives(struct mcp_call *call)
 {
     struct problem problem;
-    struct sandbox *sandbox = service_find(call->mcp->service, call->sandbox_text, &problem);
+    struct sandbox *sandbox = view_find(call, call->sandbox_text, &problem);
     if (sandbox)
         sandbox_used(sandbox);
     else
