@@ -21,7 +21,8 @@ struct mcp_tool {
     /* `arguments` is an object with members that the inputSchema has; borrowed until call_drop_params(). */
     void (*run)(struct mcp_call *call, json_t *arguments);
     const char *needs; /* a capability of the client, NULL: none */
-    const char *local; /* what to do here in place of local_path, which `husk mcp` has; NULL: nothing */
+    const char
+        *local; /* what to do here in place of local_path, which `husk mcp` has; NULL: nothing */
 };
 
 enum {
