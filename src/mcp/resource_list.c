@@ -1,5 +1,6 @@
 #include "mcp/resource_list.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,9 +133,18 @@ static void go_on(struct mcp_call *call)
         answer(call, false);
 }
 
-static void refused(int error _unused_, void *user)
+/* Too many jobs on folders at the same time: a list that leaves something out because of that would be wrong. */
+static void refused(int error, void *user)
 {
-    go_on(user);
+    struct mcp_call *call = user;
+    const struct page *page = call->own;
+    if (error != EBUSY && error != EUSERS)
+        go_on(call);
+    else if (page->entries.length > 0)
+        answer(call, true);
+    else
+        call_fail(call, 200, RPC_INTERNAL_ERROR, NULL,
+                  "Too many folders are being listed or copied. Try again in a moment.");
 }
 
 static void begun(const struct porter_begin *head _unused_, void *user _unused_)

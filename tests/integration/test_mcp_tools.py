@@ -532,3 +532,31 @@ async def test_large_images(client, way):
         plain = await call(client, "execute_python_code", code=code, sandbox_id=sandbox)
         assert len([item for item in plain.content if item.type == "image"]) == 2 and not plain.structured_content["truncated"]
     await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+def test_lists_while_folders_are_busy(private):
+    """Nothing is left out of a list because others list at the same time: it is whole, goes on with another page, or is refused."""
+    service = private().start()
+    boxes = [service.create(memory_mb=64) for _ in range(3)]
+    for box in boxes:
+        box.run("for i in range(300): open(f'n{i}', 'w').close()")
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "resources/list"}
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+    def list_all(_):
+        uris, params = [], {"_meta": meta}
+        while True:
+            body = {"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": params}
+            answer = service.post("/mcp", json=body, headers=headers).json()
+            if "error" in answer:
+                assert "Try again" in answer["error"]["message"]
+                return None
+            uris += [resource["uri"] for resource in answer["result"]["resources"]]
+            if "nextCursor" not in answer["result"]:
+                return uris
+            params = {"_meta": meta, "cursor": answer["result"]["nextCursor"]}
+
+    with ThreadPoolExecutor(24) as threads:
+        lists = list(threads.map(list_all, range(48)))
+    assert {len(uris) for uris in lists if uris is not None} == {900}
+    assert len(list_all(0)) == 900
