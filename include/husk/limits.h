@@ -102,11 +102,12 @@ enum {
         MIB, /* of a text that was cut, in a file; for code the kernel has a limit of its own */
 
     /* MCP, in huskd */
-    MAX_MCP_ID_BYTES = 256,   /* of a request's id, and of a progress token */
-    MAX_MCP_NAME_BYTES = 128, /* of a method, a tool, a prompt */
-    MAX_MCP_CURSOR_BYTES = 64,
-    MAX_MCP_BATCH = 32,   /* messages in one, of 2025-03-26 */
-    MAX_MCP_CALLS = 4096, /* that wait for something, all together */
+    MAX_MCP_ID_BYTES = 256,         /* of a request's id, and of a progress token */
+    MAX_MCP_NAME_BYTES = 128,       /* of a method, a tool, a prompt */
+    MAX_MCP_BATCH = 32,             /* messages in one, of 2025-03-26 */
+    MAX_MCP_BATCH_BYTES = 32 * MIB, /* its answers; what does not fit gets an error instead */
+    MAX_MCP_CALLS = 4096,           /* that wait for something, all together */
+    MAX_MCP_HELD_BYTES = 256 * MIB, /* of what they were asked, as long as it is needed */
     MAX_MCP_SESSIONS =
         4096, /* of clients with a handshake; the one unused for longest makes room */
     MAX_MCP_SESSION_CALLS = 64,      /* of them, that wait for something */
@@ -116,16 +117,21 @@ enum {
     MAX_MCP_LISTED = 500,            /* sandboxes in one answer */
     MAX_MCP_RESOURCE_BYTES = 8 * MIB,
     MAX_MCP_READ_BYTES = 256 * KIB,    /* of a file, for a model, in one answer */
-    MAX_MCP_LISTING_BYTES = 128 * KIB, /* of files, for a model; then it is incomplete */
-    MAX_MCP_SUBSCRIPTIONS = 256,       /* files that are watched, all together */
+    MAX_MCP_LISTING_BYTES = 128 * KIB, /* of files, for a model or in a page of resources */
+    MAX_MCP_PAGE_SANDBOXES = 16,       /* that are asked for one such page */
+    MAX_MCP_SUBSCRIPTIONS = 256,       /* files that are watched, all together … */
+    MAX_MCP_OWN_SUBSCRIPTIONS = 64,    /* … and for one session, or one that listens */
+    MAX_MCP_LISTENERS = 1024,          /* streams of subscriptions/listen */
     MCP_WATCH_MILLISECONDS = 2000,
     MCP_DEFAULT_IDLE_SECONDS = 3600, /* of a sandbox that nobody asked for by name */
     MCP_KEEPALIVE_SECONDS = 10,
+    MAX_MCP_SMALL_EVENT_BYTES = 1000 * KIB, /* for clients that refuse events of 1 MiB */
 
     /* Executions for MCP: a model reads the answer */
-    MAX_TOOL_TEXT_BYTES = 64 * KIB,     /* stdout, and stderr, and one result as text */
-    MAX_TOOL_RESULTS_BYTES = 512 * KIB, /* all results as text */
-    MAX_TOOL_IMAGES_BYTES = 16 * MIB,   /* all images, as base64 */
+    MAX_TOOL_TEXT_BYTES = 64 * KIB,          /* stdout, and stderr, and one result as text */
+    MAX_TOOL_RESULTS_BYTES = 512 * KIB,      /* all results as text */
+    MAX_TOOL_IMAGES_BYTES = 16 * MIB,        /* all images, as base64 … */
+    MAX_TOOL_SMALL_IMAGES_BYTES = 512 * KIB, /* … for clients that refuse large events */
     MAX_TOOL_LINKS = 32,          /* to files, in the content; the structured part has them all */
     MAX_TOOL_LINE_BYTES = 160,    /* of the last line of output, in a progress notification */
     PROGRESS_MILLISECONDS = 1000, /* between two of them */

@@ -395,6 +395,7 @@ void server_dismiss(struct server *server)
 {
     struct problem problem;
     problem_set(&problem, PROBLEM_SHUTTING_DOWN, "The service is stopping. Try again later.");
+    mcp_say_goodbye(server->mcp);
     for (struct request *request = server->requests; request; request = request->next) {
         if (request->phase == REQUEST_WAITING || request->phase == REQUEST_PAUSED) {
             request_cancel(request);
@@ -403,6 +404,7 @@ void server_dismiss(struct server *server)
             stream_dismiss(request->stream, &problem);
         }
     }
+    mcp_dismiss(server->mcp); /* what goes on without its client, too */
 }
 
 struct server *server_free(struct server *server)

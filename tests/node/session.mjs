@@ -63,6 +63,19 @@ assert(text(await call('list_files', { sandbox_id })).includes('d/notes.txt'))
 await call('delete_file', { path: 'd', sandbox_id })
 await call('read_file', { path: 'd/notes.txt', sandbox_id }, true)
 
+if (way === 'v2-modern') {
+  assert.equal(client.getServerCapabilities().resources.subscribe, true)
+  const uri = `husk://${sandbox_id}/t.txt`
+  const updated = new Promise((resolve) => client.setNotificationHandler('notifications/resources/updated', ({ params }) => resolve(params.uri)))
+  const subscription = await client.listen({ resourceSubscriptions: [uri, 'husk://nobody/x'] })
+  assert.deepEqual(subscription.honoredFilter.resourceSubscriptions, [uri])
+  await call('write_file', { path: 't.txt', content: 'changed', sandbox_id })
+  assert.equal(await updated, uri)
+  await subscription.close()
+  assert.equal(await subscription.closed, 'local')
+  assert((await client.listResources()).resources.some((resource) => resource.uri === uri))
+}
+
 const steps = []
 const slow = { name: 'execute_python_code', arguments: { code: "import time; print('go', flush=True); time.sleep(2.5)", sandbox_id } }
 const onprogress = (progress) => steps.push(progress)
