@@ -113,6 +113,18 @@ enum {
     MCP_DEFAULT_IDLE_SECONDS = 3600, /* of a sandbox that nobody asked for by name */
     MCP_KEEPALIVE_SECONDS = 10,
 
+    /* MCP on standard input and output: `husk mcp` */
+    MAX_BRIDGE_LINE_BYTES = MAX_JSON_BODY_BYTES, /* a message of the client */
+    MAX_BRIDGE_ANSWER_BYTES = MAX_ANSWER_BYTES,  /* a message of huskd */
+    MAX_BRIDGE_OUTPUT_BYTES = 32 * MIB, /* that waits for the client; then huskd is not read */
+    MAX_BRIDGE_CALLS = 256,             /* that wait for something */
+    MAX_BRIDGE_TRANSFERS = 16,          /* of local files, at the same time */
+    MAX_BRIDGE_ROOTS = 32,              /* folders that local paths may be in */
+    BRIDGE_GRACE_MILLISECONDS = 500,    /* after the end of input, for what is about to end */
+    BRIDGE_GOODBYE_MILLISECONDS = 2000, /* for huskd to end the session */
+    BRIDGE_START_SECONDS = 30,          /* for a huskd that was started to answer */
+    BRIDGE_RETRY_MILLISECONDS = 1000,   /* of a stream that ended, of a cancellation not heeded */
+
     /* Executions for MCP: a model reads the answer */
     MAX_TOOL_TEXT_BYTES = 64 * KIB,     /* stdout, and stderr, and one result as text */
     MAX_TOOL_RESULTS_BYTES = 512 * KIB, /* all results as text */
