@@ -83,23 +83,27 @@ static void take_lines(struct bridge *bridge)
     }
 }
 
+/* Something can be read, or the end of it; libcurl does not tell of the latter. */
+static bool is_ready(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return poll(&one, 1, 0) > 0;
+}
+
 /* One round: wait, at most so long, and do what there is to do. True: a signal says that it is over. */
 static bool run_once(struct bridge *bridge, int signals, int wait_ms, bool reading)
 {
     struct lines *lines = &bridge->lines;
     struct curl_waitfd watched[] = {{.fd = signals, .events = CURL_WAIT_POLLIN}, {0}, {0}};
-    struct curl_waitfd *input = NULL;
     unsigned count = 1;
+    if (reading)
+        watched[count++] = (struct curl_waitfd){.fd = STDIN_FILENO, .events = CURL_WAIT_POLLIN};
     if (lines_waiting(lines) > 0)
         watched[count++] = (struct curl_waitfd){.fd = STDOUT_FILENO, .events = CURL_WAIT_POLLOUT};
-    if (reading) {
-        input = &watched[count++];
-        *input = (struct curl_waitfd){.fd = STDIN_FILENO, .events = CURL_WAIT_POLLIN};
-    }
     web_wait(bridge->web, watched, count, wait_ms);
     web_work(bridge->web);
     lines_flush(lines);
-    if (input && input->revents)
+    if (reading && is_ready(STDIN_FILENO))
         take_lines(bridge);
     web_hold(bridge->web, lines_waiting(lines) > MAX_BRIDGE_OUTPUT_BYTES);
     return watched[0].revents != 0;

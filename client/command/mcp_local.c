@@ -52,6 +52,7 @@ struct local {
     uint64_t moved; /* so far */
     uint64_t told;  /* of that, to a client that wants to know … */
     uint64_t told_ms;
+    long status;      /* of HTTP */
     bool failed_here; /* this side could not read or write: see why */
     struct failure why;
 };
@@ -138,6 +139,7 @@ static void conclude(void *user, const struct transfer_end *end)
     if (end->status != 200 && end->status != 201)
         return refuse(call, "%s", detail ? detail : "huskd refused this.");
     _cleanup_buffer_ struct buffer text = {0};
+    local->status = end->status;
     json_t *structured = local->tool->conclude(local, json, &text);
     if (!structured)
         return;
@@ -145,9 +147,6 @@ static void conclude(void *user, const struct transfer_end *end)
         (void)buffer_printf(&text,
                             " This is in the sandbox %s: pass sandbox_id \"%s\" to go on in it.",
                             local->sandbox, local->sandbox);
-    (void)json_object_set_new(structured, "replaced", json_boolean(end->status == 200));
-    if (local->tool->takes_out || local->tool->instead[0] == 'a')
-        (void)json_object_del(structured, "replaced");
     answer(call, false, buffer_text(&text), structured);
 }
 
@@ -155,11 +154,10 @@ static struct transfer *start_transfer(struct local *local, struct transfer_orde
                                        const char *route, const char *tail)
 {
     _cleanup_buffer_ struct buffer path = {0};
-    const char *relative = local->path + (starts_with(local->path, "/home/user/") ? 11 : 0);
     (void)buffer_append_text(&path, "/sandbox/");
     (void)percent_encode(local->sandbox, "", &path);
     (void)buffer_append_text(&path, route);
-    (void)percent_encode(relative, *tail ? "" : "/", &path);
+    (void)percent_encode(local->path, *tail ? "" : "/", &path);
     (void)buffer_append_text(&path, tail);
     order.path = buffer_text(&path);
     order.progress = tell;
@@ -237,10 +235,12 @@ static json_t *conclude_upload(struct local *local, const json_t *answered, stru
     const char *path = json_string_value(json_object_get(answered, "path"));
     if (!path)
         path = local->path;
-    (void)buffer_printf(text, "Wrote %" PRIu64 " bytes of %s to %s.", local->size,
-                        local->local_path, path);
-    return json_pack("{s:s, s:s, s:I, s:s}", "sandbox_id", local->sandbox, "path", path, "size",
-                     (json_int_t)local->size, "local_path", local->local_path);
+    bool replaced = local->status == 200;
+    (void)buffer_printf(text, "Wrote %" PRIu64 " bytes of %s to %s%s.", local->size,
+                        local->local_path, path, replaced ? ", in place of what was there" : "");
+    return json_pack("{s:s, s:s, s:I, s:b, s:s}", "sandbox_id", local->sandbox, "path", path,
+                     "size", (json_int_t)local->size, "replaced", replaced, "local_path",
+                     local->local_path);
 }
 
 /* --- copy_project ------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ static json_t *conclude_upload(struct local *local, const json_t *answered, stru
 /* What tools make again by themselves, or what is the history of a project rather than the project. */
 static const char *const ignored[] = {".git",        ".hg",   ".svn",        "node_modules",
                                       "__pycache__", ".venv", ".mypy_cache", ".pytest_cache",
-                                      ".ruff_cache", ".tox"};
+                                      ".ruff_cache", ".tox",  ".husk-*.part"};
 
 static int prepare_copy(struct local *local, struct failure *why)
 {
@@ -295,25 +295,24 @@ static json_t *conclude_copy(struct local *local, const json_t *answered, struct
     (void)buffer_printf(text,
                         "Copied %lld files and folders, %lld bytes, from %s to /home/user/%s.",
                         (long long)entries, (long long)bytes, local->local_path, local->path);
-    if (local->pack && pack_counts(local->pack)->left_out > 0)
-        (void)buffer_printf(
-            text, " %" PRIu64 " were left out (links that lead elsewhere, pipes): %s%s",
-            pack_counts(local->pack)->left_out, pack_counts(local->pack)->first_left_out,
-            pack_counts(local->pack)->left_out > 1 ? ", …" : ".");
+    const struct pack_counts *counts = local->pack ? pack_counts(local->pack) : NULL;
+    if (counts && counts->left_out > 0)
+        (void)buffer_printf(text,
+                            " Left out: %" PRIu64 " links that lead elsewhere, pipes or devices, "
+                            "such as %s.",
+                            counts->left_out, counts->first_left_out);
     return json_pack("{s:s, s:s, s:I, s:I, s:s}", "sandbox_id", local->sandbox, "path", local->path,
                      "entries", entries, "bytes", bytes, "local_path", local->local_path);
 }
 
 /* --- download_file ------------------------------------------------------------------------------ */
 
-/* The place is looked at before huskd is asked, and again when the file is there. */
+/* Nothing is made on this side before huskd has said that there is such a file. */
 static int prepare_download(struct local *local, struct failure *why)
 {
-    const char *name = base_name(local->path);
-    if (!*name)
+    if (!*base_name(local->path))
         return fail_plain(why, EINVAL, "path must name a file, relative to /home/user.");
-    return place_open(&local->place, &local->call->bridge->roots, local->local_path, name,
-                      json_is_true(json_object_get(local->arguments, "overwrite")), why);
+    return roots_check(&local->call->bridge->roots, local->local_path, why);
 }
 
 static bool write_file(void *user, const char *data, size_t length)
@@ -345,6 +344,11 @@ static void move_download(struct local *local)
                       " bytes; at most 1 GiB is written this way. `husk get` "
                       "fetches larger ones.",
                       local->path, local->size);
+    struct failure why;
+    if (place_open(&local->place, &local->call->bridge->roots, local->local_path,
+                   base_name(local->path),
+                   json_is_true(json_object_get(local->arguments, "overwrite")), &why) < 0)
+        return refuse(local->call, "%s", why.text);
     struct transfer_order order = {.method = "GET", .sink = write_file};
     local->transfer = start_transfer(local, order, "/download/", "");
 }
@@ -479,6 +483,15 @@ static const char *find_fault(const struct local_tool *tool, json_t *arguments, 
     return NULL;
 }
 
+/* Relative to the working directory of the sandbox, as huskd says it. */
+static char *copy_path(const char *path)
+{
+    static const char home[] = "/home/user";
+    if (path && starts_with(path, home) && (!path[strlen(home)] || path[strlen(home)] == '/'))
+        path += strlen(home) + strspn(path + strlen(home), "/");
+    return must_copy(path ? path : "");
+}
+
 void local_begin(struct call *call)
 {
     struct bridge *bridge = call->bridge;
@@ -497,7 +510,7 @@ void local_begin(struct call *call)
                        .tool = tool,
                        .arguments = arguments,
                        .local_path = json_string_value(json_object_get(arguments, "local_path")),
-                       .path = must_copy(path ? path : ""),
+                       .path = copy_path(path),
                        .file = -1,
                        .place = {.folder = -1, .file = -1}};
     call->local = local;

@@ -193,6 +193,16 @@ int roots_open_path(const struct roots *roots, const char *path, struct failure 
     return fd < 0 ? explain(roots, path, -errno, why) : fd;
 }
 
+int roots_check(const struct roots *roots, const char *path, struct failure *why)
+{
+    struct spot spot;
+    int r = find_spot(roots, path, &spot, why);
+    if (r < 0)
+        return r;
+    _cleanup_close_ int found = open_at(spot.root, spot.path, O_PATH);
+    return found < 0 && found != -ENOENT ? explain(roots, path, found, why) : 0;
+}
+
 /* --- making ------------------------------------------------------------------------------------- */
 
 /* The folder `path`, each part of it made if it is missing. */

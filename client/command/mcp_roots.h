@@ -30,6 +30,8 @@ void roots_close(struct roots *roots);
 
 /* A file or folder. Gives a descriptor to read it, or -errno with a sentence in `why`: pipes and devices are refused, too. */
 int roots_open_path(const struct roots *roots, const char *path, struct failure *why);
+/* Might a file be made there? 0, or -errno with a sentence. */
+int roots_check(const struct roots *roots, const char *path, struct failure *why);
 /* The folder in which a file `path` is to be made, and its name (at most MAX_FILE_NAME_BYTES, in `name`); missing folders are made. If `path` is a folder,
  * that is the one, and the file's name is `fallback`. Gives a descriptor, or -errno with a sentence. */
 int roots_open_parent(const struct roots *roots, const char *path, const char *fallback,
