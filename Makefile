@@ -165,6 +165,13 @@ $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(TESTABLE)) \
 	    -lcmocka $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter)) -o $@
 
+# Those of the client link the client: the service may have the same names.
+CLIENT_TESTABLE := $(filter-out %/main.c,$(SOURCES_husk))
+$(BUILD)/unit/test_client_%: tests/unit/test_client_%.c $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a
+	@mkdir -p $(@D)
+	@echo "  test    $<"
+	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a -lcmocka $(LIBS_husk) -o $@
+
 $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"
 	@$(PYTHON) -m venv $(BUILD)/venv && $(BUILD)/venv/bin/pip install -q -r tests/requirements.txt && touch $@
