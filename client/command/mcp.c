@@ -1,7 +1,6 @@
 /* `husk mcp`: its options and its loop. What it is: mcp_bridge.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,8 @@
 #include "command/exit_status.h"
 #include "command/mcp_bridge.h"
 #include "command/mcp_web.h"
+#include "command/options.h"
+#include "command/say.h"
 #include "command/verb.h"
 #include "husk.h"
 
@@ -47,9 +48,8 @@ const char help_mcp[] =
 struct options {
     bool start;
     const char *key_file;
-    const char *roots[MAX_BRIDGE_ROOTS + 1];
-    size_t root_count;
-    char *const *huskd_arguments;
+    struct words roots;
+    struct command_line line;
 };
 
 /* --- the loop ----------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static void say_goodbye(struct bridge *bridge, int signals)
 {
     uint64_t end_ms = now_ms() + BRIDGE_GOODBYE_MILLISECONDS;
     bridge_cancel_all(bridge);
-    if (!session_end(bridge))
+    if (!mcp_session_end(bridge))
         return;
     for (uint64_t now; bridge->session.farewell && (now = now_ms()) < end_ms;) {
         int wait_ms = LONGEST_WAIT_MILLISECONDS;
@@ -143,48 +143,18 @@ static void say_goodbye(struct bridge *bridge, int signals)
 
 /* --- the verb ----------------------------------------------------------------------------------- */
 
-static int usage(const char *text, const char *what)
-{
-    (void)fprintf(stderr, "husk mcp: %s%s. `husk mcp --help` says what there is.\n", text, what);
-    return EXIT_USAGE;
-}
-
-static int read_options(struct options *options, int argc, char **argv)
-{
-    static const struct option known[] = {{"start", no_argument, NULL, 's'},
-                                          {"root", required_argument, NULL, 'r'},
-                                          {"api-key-file", required_argument, NULL, 'k'},
-                                          {NULL, 0, NULL, 0}};
-    optind = 0;
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, "+", known, NULL)) != -1;) {
-        if (found == 's')
-            options->start = true;
-        else if (found == 'k')
-            options->key_file = optarg;
-        else if (found == 'r' && options->root_count <= MAX_BRIDGE_ROOTS)
-            options->roots[options->root_count++] = optarg;
-        else if (found != 'r')
-            return usage("I do not understand ", argv[optind - 1]);
-    }
-    options->huskd_arguments = argv + optind;
-    if (optind < argc && (strcmp(argv[optind - 1], "--") != 0 || !options->start))
-        return usage("I do not understand ", argv[optind]);
-    return 0;
-}
-
 /* The first line of it. */
 static int read_key(const char *file, char *key, size_t size)
 {
     ssize_t length = read_file_at(AT_FDCWD, file, key, size);
     if (length < 0) {
-        (void)fprintf(stderr, "husk mcp: %s: %s\n", file, strerror((int)-length));
+        say("%s: %s", file, strerror((int)-length));
         return EXIT_LOCAL;
     }
     key[strcspn(key, "\r\n")] = '\0';
     if (*key)
         return 0;
-    (void)fprintf(stderr, "husk mcp: %s is empty\n", file);
+    say("%s is empty", file);
     return EXIT_LOCAL;
 }
 
@@ -193,38 +163,37 @@ static const char *non_empty(const char *text)
     return text && *text ? text : NULL;
 }
 
-static int set_up(struct bridge *bridge, const struct invocation *invocation,
-                  const struct options *options, struct failure *why)
+static int set_up(struct bridge *bridge, const struct options *options, const char *key,
+                  struct failure *why)
 {
-    const char *url = invocation->url ? invocation->url : non_empty(getenv("HUSK_URL"));
-    const char *key = invocation->api_key ? invocation->api_key : non_empty(getenv("HUSK_API_KEY"));
+    const char *url = options->line.invocation.url;
+    if (!url)
+        url = non_empty(getenv("HUSK_URL"));
+    if (!key)
+        key = options->line.invocation.api_key;
+    if (!key)
+        key = non_empty(getenv("HUSK_API_KEY"));
+    if (options->line.words.count > 0 && !options->start)
+        return fail_plain(why, EINVAL, "'%s' makes no sense without --start",
+                          options->line.words.items[0]);
     int r = web_new(url ? url : HUSK_DEFAULT_URL, key, &bridge->web, why);
     if (r == 0)
-        r = roots_open(&bridge->roots, options->roots, options->root_count, why);
+        r = roots_open(&bridge->roots, options->roots.items, options->roots.count, why);
     if (r == 0)
-        r = service_init(bridge, options->start, options->huskd_arguments, why);
+        r = service_init(bridge, options->start, &options->line.words, why);
     if (r == 0 && key)
         (void)setenv("HUSK_API_KEY", key, 1); /* for a huskd that is started */
     return r;
 }
 
-int verb_mcp(const struct invocation *invocation, int argc, char **argv)
+static int run(const struct options *options, const char *key)
 {
     struct bridge bridge = {0};
-    struct options options = {0};
     struct failure why = {0};
-    struct invocation with_key = *invocation;
-    char key[MAX_HEADER_BYTES];
-    int status = read_options(&options, argc, argv);
-    if (status == 0 && options.key_file) {
-        status = read_key(options.key_file, key, sizeof key);
-        with_key.api_key = key;
-    }
-    if (status != 0)
-        return status;
+    int status = EXIT_GOOD;
     log_setup("husk", LOG_INFO, LOG_FORMAT_TEXT);
-    if (set_up(&bridge, &with_key, &options, &why) < 0) {
-        (void)fprintf(stderr, "husk mcp: %s\n", why.text);
+    if (set_up(&bridge, options, key, &why) < 0) {
+        say("%s", why.text);
         status = why.code == EINVAL || why.code == E2BIG ? EXIT_USAGE : EXIT_LOCAL;
     } else {
         _cleanup_close_ int signals = open_signals();
@@ -234,9 +203,30 @@ int verb_mcp(const struct invocation *invocation, int argc, char **argv)
         say_goodbye(&bridge, signals);
         lines_close(&bridge.lines);
     }
-    session_free(&bridge.session);
+    mcp_session_free(&bridge.session);
     service_free(&bridge.service);
     roots_close(&bridge.roots);
     web_free(bridge.web);
+    return status;
+}
+
+int verb_mcp(const struct invocation *invocation, int argc, char **argv)
+{
+    struct options options = {0};
+    char key[MAX_HEADER_BYTES];
+    const struct option table[] = {{"start", '\0', OPTION_FLAG, &options.start},
+                                   {"root", '\0', OPTION_WORDS, &options.roots},
+                                   {"api-key-file", '\0', OPTION_TEXT, &options.key_file},
+                                   {}};
+    options.line.options = table;
+    int status;
+    if (!command_line_read(&options.line, invocation, argc, argv))
+        status = options.line.status;
+    else if (options.key_file && read_key(options.key_file, key, sizeof key) != 0)
+        status = EXIT_LOCAL;
+    else
+        status = run(&options, options.key_file ? key : NULL);
+    words_free(&options.roots);
+    command_line_free(&options.line);
     return status;
 }

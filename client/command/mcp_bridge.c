@@ -98,7 +98,7 @@ void call_fail(struct call *call, int code, const char *format, ...)
     va_end(arguments);
     text[utf8_prefix(text, strlen(text))] = '\0';
     if (begins_session(call))
-        session_answered(call->bridge, NULL, NULL);
+        mcp_session_answered(call->bridge, NULL, NULL);
     if (!expects_answer(call))
         log_event(LOG_WARNING, "a notification was not delivered", "method", call->message.method,
                   "why", text, NULL);
@@ -211,7 +211,7 @@ static void call_done(void *user, const struct transfer_end *end)
     if (end->code == CURLE_OK && !call->answered && end->json)
         take_message(call, end->body, end->length);
     if (call->answered && begins_session(call))
-        session_answered(bridge, call->answer, end->session);
+        mcp_session_answered(bridge, call->answer, end->session);
     if (call->answered)
         finish_answered(call);
     else if (call->cancelled || (end->status == 202 && !expects_answer(call)))
@@ -220,7 +220,7 @@ static void call_done(void *user, const struct transfer_end *end)
         fail_connection(call, end);
     else if (session_unknown(call, end) && ++call->losses < MAX_LOSSES) {
         call->waiting = true;
-        session_forgotten(bridge, call->session);
+        mcp_session_forgotten(bridge, call->session);
     } else
         fail_answer(call, end);
 }
@@ -242,7 +242,7 @@ static struct curl_slist *make_headers(const struct call *call)
         list = add(list, message_header(&call->message, (enum message_header)i));
     return call->message.modern || begins_session(call)
                ? list
-               : session_headers(&call->bridge->session, list);
+               : mcp_session_headers(&call->bridge->session, list);
 }
 
 static void call_send(struct call *call)
@@ -250,11 +250,11 @@ static void call_send(struct call *call)
     struct bridge *bridge = call->bridge;
     bool begins = begins_session(call);
     call->waiting = bridge->service.state == SERVICE_STARTING ||
-                    (!call->message.modern && !begins && session_wait(bridge));
+                    (!call->message.modern && !begins && mcp_session_wait(bridge));
     if (call->waiting)
         return;
     if (begins)
-        session_begin(bridge, &call->message);
+        mcp_session_begin(bridge, &call->message);
     call->session = bridge->session.number;
     struct transfer_order order = {.method = "POST",
                                    .path = "/mcp",
@@ -322,7 +322,7 @@ static void pass_cancellation(struct call *call)
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     struct transfer_order order = {.method = "POST",
                                    .path = "/mcp",
-                                   .headers = session_headers(&call->bridge->session, list),
+                                   .headers = mcp_session_headers(&call->bridge->session, list),
                                    .body = call->cancellation,
                                    .length = strlen(call->cancellation),
                                    .milliseconds = BRIDGE_GOODBYE_MILLISECONDS,
@@ -415,6 +415,6 @@ void bridge_tick(struct bridge *bridge, uint64_t now, int *wait_ms)
         if (call->cancellation)
             bridge_lower(wait_ms, now, call->cancel_ms);
     }
-    session_tick(bridge, now, wait_ms);
+    mcp_session_tick(bridge, now, wait_ms);
     service_tick(bridge, now, wait_ms);
 }

@@ -63,7 +63,7 @@ struct bridge {
     struct web *web;
     struct lines lines;
     struct roots roots;
-    struct session session;
+    struct mcp_session session;
     struct service service;
     struct call *first, *last; /* in the order in which they came */
     size_t call_count;

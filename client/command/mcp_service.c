@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "command/mcp_bridge.h"
 #include "command/mcp_web.h"
+#include "command/options.h"
 #include "husk/limits.h"
 
 enum {
@@ -65,7 +66,8 @@ static char *log_path(void)
     return path;
 }
 
-int service_init(struct bridge *bridge, bool start, char *const *arguments, struct failure *why)
+int service_init(struct bridge *bridge, bool start, const struct words *arguments,
+                 struct failure *why)
 {
     struct service *service = &bridge->service;
     service->may_start = start;
@@ -123,7 +125,7 @@ static char *find_huskd(void)
 }
 
 /* The child: nothing of ours stays with it, least of all our stdout. */
-_noreturn_ static void become_huskd(const struct service *service, char *const *arguments)
+_noreturn_ static void become_huskd(const struct service *service, const char *const *arguments)
 {
     sigset_t none;
     (void)sigemptyset(&none);
@@ -137,7 +139,7 @@ _noreturn_ static void become_huskd(const struct service *service, char *const *
     (void)dup2(log < 0 ? nothing : log, STDERR_FILENO);
     cloexec_from(STDERR_FILENO + 1);
     if (chdir("/") == 0)
-        (void)execvp(arguments[0], arguments);
+        (void)execvp(arguments[0], (char *const *)(uintptr_t)arguments);
     (void)fprintf(stderr, "huskd: %s: %m\n", arguments[0]);
     _exit(127);
 }
@@ -146,10 +148,9 @@ static void start(struct bridge *bridge)
 {
     struct service *service = &bridge->service;
     _cleanup_free_ char *program = find_huskd();
-    char listen[] = "--listen";
-    char *arguments[MAX_HUSKD_ARGUMENTS + 4] = {program, listen, service->listen};
-    for (size_t i = 0; i < MAX_HUSKD_ARGUMENTS && service->arguments && service->arguments[i]; i++)
-        arguments[3 + i] = service->arguments[i];
+    const char *arguments[MAX_HUSKD_ARGUMENTS + 4] = {program, "--listen", service->listen};
+    for (size_t i = 0; i < MAX_HUSKD_ARGUMENTS && i < service->arguments->count; i++)
+        arguments[3 + i] = service->arguments->items[i];
     log_event(LOG_INFO, "starting huskd", "program", program, "listen", service->listen, "log",
               service->log, NULL);
     service->child = fork();

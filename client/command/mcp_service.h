@@ -12,6 +12,7 @@
 struct bridge;
 struct failure;
 struct transfer;
+struct words;
 
 enum service_state {
     SERVICE_UNKNOWN,
@@ -22,16 +23,17 @@ enum service_state {
 struct service {
     enum service_state state;
     bool may_start;
-    char *const *arguments; /* for huskd, in addition; ended by NULL */
-    char *listen;           /* "127.0.0.1:8000"; NULL: may not start */
-    char *log;              /* of a huskd that was started; "": none */
-    pid_t child;            /* 0: none */
+    const struct words *arguments; /* for huskd, in addition */
+    char *listen;                  /* "127.0.0.1:8000"; NULL: may not start */
+    char *log;                     /* of a huskd that was started; "": none */
+    pid_t child;                   /* 0: none */
     struct transfer *probe;
     uint64_t probe_ms, deadline_ms; /* 0: none */
 };
 
 /* `start`: --start. `arguments` is borrowed for good. */
-int service_init(struct bridge *bridge, bool start, char *const *arguments, struct failure *why);
+int service_init(struct bridge *bridge, bool start, const struct words *arguments,
+                 struct failure *why);
 void service_free(struct service *service);
 /* Ask it whether it is there. */
 void service_probe(struct bridge *bridge);

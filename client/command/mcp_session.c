@@ -22,7 +22,7 @@ static struct curl_slist *add(struct curl_slist *list, const char *name, const c
     return longer ? longer : list;
 }
 
-struct curl_slist *session_headers(const struct session *session, struct curl_slist *list)
+struct curl_slist *mcp_session_headers(const struct mcp_session *session, struct curl_slist *list)
 {
     list = add(list, "Mcp-Session-Id", session->id);
     return add(list, "MCP-Protocol-Version", session->version);
@@ -44,7 +44,7 @@ static void ignore_end(void *user _unused_, const struct transfer_end *end _unus
 
 /* --- its end ------------------------------------------------------------------------------------ */
 
-static void forget(struct session *session)
+static void forget(struct mcp_session *session)
 {
     session->renewal = transfer_cancel(session->renewal);
     session->stream = transfer_cancel(session->stream);
@@ -59,13 +59,13 @@ static void farewell_done(void *user, const struct transfer_end *end _unused_)
     bridge->session.farewell = NULL;
 }
 
-bool session_end(struct bridge *bridge)
+bool mcp_session_end(struct bridge *bridge)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     if (session->id && session->state == SESSION_OPEN && !session->farewell) {
         struct transfer_order order = {.method = "DELETE",
                                        .path = "/mcp",
-                                       .headers = session_headers(session, NULL),
+                                       .headers = mcp_session_headers(session, NULL),
                                        .milliseconds = BRIDGE_GOODBYE_MILLISECONDS,
                                        .done = farewell_done,
                                        .user = bridge};
@@ -76,7 +76,7 @@ bool session_end(struct bridge *bridge)
     return session->farewell != NULL;
 }
 
-void session_free(struct session *session)
+void mcp_session_free(struct mcp_session *session)
 {
     forget(session);
     session->farewell = transfer_cancel(session->farewell);
@@ -97,7 +97,7 @@ static void stream_message(void *user, const char *text, size_t length)
 static void stream_done(void *user, const struct transfer_end *end)
 {
     struct bridge *bridge = user;
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     session->stream = NULL;
     if (end->status == 404)
         session->state = SESSION_LOST;
@@ -107,11 +107,11 @@ static void stream_done(void *user, const struct transfer_end *end)
 
 static void open_stream(struct bridge *bridge)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     struct curl_slist *list = curl_slist_append(NULL, "Accept: text/event-stream");
     struct transfer_order order = {.method = "GET",
                                    .path = "/mcp",
-                                   .headers = session_headers(session, list),
+                                   .headers = mcp_session_headers(session, list),
                                    .message = stream_message,
                                    .done = stream_done,
                                    .user = bridge};
@@ -122,9 +122,9 @@ static void open_stream(struct bridge *bridge)
         curl_slist_free_all(order.headers);
 }
 
-void session_tick(struct bridge *bridge, uint64_t now, int *wait_ms)
+void mcp_session_tick(struct bridge *bridge, uint64_t now, int *wait_ms)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     if (session->stream_ms && session->stream_ms <= now)
         open_stream(bridge);
     bridge_lower(wait_ms, now, session->stream_ms);
@@ -132,11 +132,11 @@ void session_tick(struct bridge *bridge, uint64_t now, int *wait_ms)
 
 /* --- its beginning ------------------------------------------------------------------------------ */
 
-void session_begin(struct bridge *bridge, const struct message *message)
+void mcp_session_begin(struct bridge *bridge, const struct message *message)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     if (session->state == SESSION_OPEN)
-        (void)session_end(bridge);
+        (void)mcp_session_end(bridge);
     forget(session);
     free(session->handshake);
     session->handshake = must_format("%s", message->text);
@@ -144,9 +144,9 @@ void session_begin(struct bridge *bridge, const struct message *message)
     session->state = SESSION_BEGINNING;
 }
 
-void session_answered(struct bridge *bridge, const json_t *answer, const char *id)
+void mcp_session_answered(struct bridge *bridge, const json_t *answer, const char *id)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     const json_t *result = json_object_get(answer, "result");
     const char *version = json_string_value(json_object_get(result, "protocolVersion"));
     forget(session);
@@ -169,7 +169,7 @@ static void confirm(struct bridge *bridge)
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     struct transfer_order order = {.method = "POST",
                                    .path = "/mcp",
-                                   .headers = session_headers(&bridge->session, list),
+                                   .headers = mcp_session_headers(&bridge->session, list),
                                    .body = text,
                                    .length = strlen(text),
                                    .milliseconds = BRIDGE_GOODBYE_MILLISECONDS,
@@ -196,14 +196,14 @@ static void renewed(void *user, const struct transfer_end *end)
         give_up(bridge, "huskd has forgotten the session and does not begin another one.");
     } else {
         log_event(LOG_INFO, "huskd had forgotten the session; a new one has begun", NULL);
-        session_answered(bridge, answer, end->session);
+        mcp_session_answered(bridge, answer, end->session);
         confirm(bridge);
     }
 }
 
 static void renew(struct bridge *bridge)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     list = add(list, "Accept", "application/json, text/event-stream");
     struct transfer_order order = {.method = "POST",
@@ -218,16 +218,16 @@ static void renew(struct bridge *bridge)
     session->renewal = transfer_start(bridge->web, &order);
 }
 
-bool session_wait(struct bridge *bridge)
+bool mcp_session_wait(struct bridge *bridge)
 {
     if (bridge->session.state == SESSION_LOST && bridge->service.state != SERVICE_STARTING)
         renew(bridge);
     return bridge->session.state == SESSION_BEGINNING || bridge->session.state == SESSION_LOST;
 }
 
-void session_forgotten(struct bridge *bridge, uint64_t number)
+void mcp_session_forgotten(struct bridge *bridge, uint64_t number)
 {
-    struct session *session = &bridge->session;
+    struct mcp_session *session = &bridge->session;
     if (session->number == number && session->state == SESSION_OPEN)
         session->state = SESSION_LOST;
     bridge_release(bridge);

@@ -20,15 +20,15 @@ struct curl_slist;
 struct transfer;
 struct transfer_end;
 
-enum session_state {
+enum mcp_session_state {
     SESSION_NONE,
     SESSION_BEGINNING,
     SESSION_OPEN,
     SESSION_LOST
 };
 
-struct session {
-    enum session_state state;
+struct mcp_session {
+    enum mcp_session_state state;
     uint64_t number; /* of the session: they are counted */
     char *id;        /* NULL: huskd gave none */
     char *version;   /* that was agreed on */
@@ -41,17 +41,17 @@ struct session {
 };
 
 /* The client's `initialize` is about to be sent. */
-void session_begin(struct bridge *bridge, const struct message *message);
+void mcp_session_begin(struct bridge *bridge, const struct message *message);
 /* … and this is the answer to it; NULL: there was none. `id`: Mcp-Session-Id, or NULL. */
-void session_answered(struct bridge *bridge, const json_t *answer, const char *id);
+void mcp_session_answered(struct bridge *bridge, const json_t *answer, const char *id);
 /* A call has to wait: a session is about to begin. Begins one if it was lost. */
-bool session_wait(struct bridge *bridge);
+bool mcp_session_wait(struct bridge *bridge);
 /* huskd does not know the session that `number` was. */
-void session_forgotten(struct bridge *bridge, uint64_t number);
+void mcp_session_forgotten(struct bridge *bridge, uint64_t number);
 /* Headers of a message that belongs to it, added to `list` (which may be NULL); the longer list. */
-struct curl_slist *session_headers(const struct session *session, struct curl_slist *list);
+struct curl_slist *mcp_session_headers(const struct mcp_session *session, struct curl_slist *list);
 
-void session_tick(struct bridge *bridge, uint64_t now, int *wait_ms);
+void mcp_session_tick(struct bridge *bridge, uint64_t now, int *wait_ms);
 /* Say good-bye: true while that is under way. */
-bool session_end(struct bridge *bridge);
-void session_free(struct session *session);
+bool mcp_session_end(struct bridge *bridge);
+void mcp_session_free(struct mcp_session *session);

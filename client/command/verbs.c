@@ -25,5 +25,6 @@ const struct verb verbs[] = {
     VERB(restart, "SANDBOX", "start Python afresh, keep the files"),
     VERB(close, "[OPTIONS] SANDBOX…", "end sandboxes"),
     VERB(health, "", "how the service is"),
+    VERB(mcp, "[OPTIONS] [-- ARGUMENT…]", "an MCP server on stdin and stdout, for editors"),
     {},
 };
