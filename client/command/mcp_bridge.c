@@ -196,6 +196,15 @@ static bool session_unknown(const struct call *call, const struct transfer_end *
     return json_integer_value(code) == ERROR_SESSION_NOT_FOUND;
 }
 
+/* huskd listens, but does nothing yet. */
+static bool is_starting(const struct transfer_end *end)
+{
+    json_auto_t *json =
+        end->status == 503 && end->json ? message_parse(end->body, end->length) : NULL;
+    const char *code = json_string_value(json_object_get(json, "code"));
+    return code && strcmp(code, "starting") == 0;
+}
+
 static void finish_answered(struct call *call)
 {
     if (call->on_answer)
@@ -207,8 +216,9 @@ static void call_done(void *user, const struct transfer_end *end)
 {
     struct call *call = user;
     struct bridge *bridge = call->bridge;
+    bool unknown = session_unknown(call, end);
     call->transfer = NULL;
-    if (end->code == CURLE_OK && !call->answered && end->json)
+    if (end->code == CURLE_OK && !call->answered && end->json && !unknown)
         take_message(call, end->body, end->length);
     if (call->answered && begins_session(call))
         mcp_session_answered(bridge, call->answer, end->session);
@@ -218,9 +228,12 @@ static void call_done(void *user, const struct transfer_end *end)
         call_free(call);
     else if (end->code != CURLE_OK)
         fail_connection(call, end);
-    else if (session_unknown(call, end) && ++call->losses < MAX_LOSSES) {
+    else if (unknown && ++call->losses < MAX_LOSSES) {
         call->waiting = true;
         mcp_session_forgotten(bridge, call->session);
+    } else if (is_starting(end) && ++call->losses < MAX_LOSSES) {
+        call->waiting = true;
+        service_starts(bridge);
     } else
         fail_answer(call, end);
 }

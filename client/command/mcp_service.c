@@ -187,11 +187,13 @@ static void probed(void *user, const struct transfer_end *end)
     struct service *service = &bridge->service;
     service->probe = NULL;
     look_after_child(service);
-    if (end->code == CURLE_OK) {
+    bool late = now_ms() >= service->deadline_ms;
+    /* While it starts it says so with a status of its own. */
+    if (end->code == CURLE_OK && (end->status == 200 || late)) {
         service->state = SERVICE_UP;
         service->deadline_ms = 0;
         bridge_release(bridge);
-    } else if (service->state == SERVICE_STARTING && now_ms() < service->deadline_ms) {
+    } else if (service->state == SERVICE_STARTING && !late) {
         service->probe_ms = now_ms() + PROBE_MILLISECONDS;
     } else if (service->state == SERVICE_STARTING || !service_refused(bridge)) {
         absent(bridge);
@@ -211,18 +213,24 @@ void service_probe(struct bridge *bridge)
         service->probe = transfer_start(bridge->web, &order);
 }
 
+void service_starts(struct bridge *bridge)
+{
+    struct service *service = &bridge->service;
+    if (service->state == SERVICE_STARTING)
+        return;
+    service->state = SERVICE_STARTING;
+    service->deadline_ms = now_ms() + (uint64_t)BRIDGE_START_SECONDS * 1000;
+    service->probe_ms = now_ms() + PROBE_MILLISECONDS;
+}
+
 bool service_refused(struct bridge *bridge)
 {
     struct service *service = &bridge->service;
-    if (!service->may_start)
-        return false;
-    if (service->state == SERVICE_STARTING)
-        return true;
-    service->state = SERVICE_STARTING;
-    service->deadline_ms = now_ms() + (uint64_t)BRIDGE_START_SECONDS * 1000;
-    start(bridge);
-    service->probe_ms = now_ms() + PROBE_MILLISECONDS;
-    return true;
+    if (service->may_start && service->state != SERVICE_STARTING) {
+        service_starts(bridge);
+        start(bridge);
+    }
+    return service->may_start;
 }
 
 void service_tick(struct bridge *bridge, uint64_t now, int *wait_ms)

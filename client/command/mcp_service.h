@@ -39,6 +39,8 @@ void service_free(struct service *service);
 void service_probe(struct bridge *bridge);
 /* Nobody answers. True: one is being started, and what was not heard may wait. */
 bool service_refused(struct bridge *bridge);
+/* It says itself that it is about to be there: what it did not take may wait. */
+void service_starts(struct bridge *bridge);
 /* A sentence for calls that found nobody. */
 const char *service_absent(const struct bridge *bridge);
 void service_tick(struct bridge *bridge, uint64_t now, int *wait_ms);

@@ -240,15 +240,15 @@ def test_the_reader_goes(service, folder, box):
 @pytest.mark.parametrize("era", ERAS)
 def test_huskd_is_killed_and_comes_back(private, folder, era):
     service = private().start()
-    box = service.create().id
+    boxes = [service.create().id for _ in range(2)]
     with Bridge(service.url, folder, era=era) as bridge:
         bridge.begin()
-        bridge.tool("execute_python_code", code="kept = 42", sandbox_id=box)
-        calls = [
-            bridge.start("execute_python_code", token=token, code="import time; time.sleep(600)", timeout_seconds=900, sandbox_id=box)
-            for token in (None, "steps")
-        ]
-        busy(service, box)
+        calls = []
+        for box, token in zip(boxes, (None, "steps")):
+            bridge.tool("execute_python_code", code="kept = 42", sandbox_id=box)
+            code = {"code": "import time; time.sleep(600)", "timeout_seconds": 900, "sandbox_id": box}
+            calls.append(bridge.start("execute_python_code", token=token, **code))
+            busy(service, box)
         service.stop(signal.SIGKILL)
         for number in calls:
             error = bridge.answer(number)["error"]
@@ -256,8 +256,9 @@ def test_huskd_is_killed_and_comes_back(private, folder, era):
         error = bridge.answer(bridge.start("list_sandboxes"))["error"]
         assert "No huskd answers" in error["message"] and "--start" in error["message"], error
         service.start()
-        bridge.tool("interrupt_execution", sandbox_id=box)
-        assert bridge.text("execute_python_code", code="kept", sandbox_id=box) == "42"
+        for box in boxes:
+            bridge.tool("interrupt_execution", sandbox_id=box)
+            assert bridge.text("execute_python_code", code="kept", sandbox_id=box) == "42"
         if era == "legacy":
             # The stream is there again, too.
             bridge.tool("write_file", path="a", content="1", sandbox_id=box)
