@@ -123,9 +123,9 @@ def test_typescript_sdk(private, folder, way):
 
 
 def inspect(folder, url, era, *arguments):
-    """Its options come first, then the command, which it starts anew each time."""
+    """Its options come first, then the command, which it starts anew each time; in its home directory, hence the root."""
     options = ["--cli", "--protocol-era", era, "--format", "json", *arguments]
-    result = node(folder, INSPECTOR, *options, "--", HUSK, "mcp", "--url", url)
+    result = node(folder, INSPECTOR, *options, "--", HUSK, "mcp", "--url", url, "--root", ".")
     assert result.returncode == 0, result.stdout + result.stderr
     return json.loads(result.stdout)
 

@@ -7,7 +7,7 @@ const [way, url, husk] = process.argv.slice(2)
 const me = { name: 'husk-tests', version: '1' }
 
 // `husk mcp` is started in the working directory: what the SDK passes on of the environment is little.
-const stdio = { command: husk, args: ['mcp', '--url', url], cwd: process.cwd(), env: { ...process.env } }
+const stdio = { command: husk, args: ['mcp', '--url', url, '--root', '.'], cwd: process.cwd(), env: { ...process.env } }
 
 async function connectStdio() {
   const v1 = way.startsWith('v1')
