@@ -119,8 +119,8 @@ static int refuse(const struct roots *roots, const char *path, struct failure *w
     if (roots->count == 0)
         return fail_plain(why, EACCES, "%s", roots->why);
     return fail_plain(why, EACCES,
-                      "'%.60s' is not in the folders that the user has opened (%.80s). Links that "
-                      "lead out of them are not followed. `husk mcp --root DIR` opens another.",
+                      "'%.60s' is not in a folder that the user has opened (`husk mcp --root DIR` "
+                      "opens more), or is a link that leads out of it. Open: %.90s",
                       path, roots->why);
 }
 
