@@ -84,7 +84,7 @@ if (husk) {
   writeFileSync('project/node_modules/unwanted.js', '')
   writeFileSync('project/main.py', 'answer = 42\n')
   await call('copy_project', { local_path: 'project', path: 'p', sandbox_id })
-  assert.equal(text(await call('execute_python_code', { code: 'import os, p.main; os.listdir("p"), p.main.answer', sandbox_id })), "(['main.py'], 42)")
+  assert.equal(text(await call('execute_python_code', { code: 'import os; names = os.listdir("p"); import p.main; names, p.main.answer', sandbox_id })), "(['main.py'], 42)")
   await call('upload_file', { local_path: 'project/main.py', path: 'up.py', sandbox_id })
   await call('download_file', { path: 'up.py', local_path: 'down/again.py', sandbox_id })
   assert.equal(readFileSync('down/again.py', 'utf8'), 'answer = 42\n')
