@@ -30,7 +30,7 @@ OPTIMISE := -O1 -g -fno-omit-frame-pointer
 HARDEN   := -fPIE -fsanitize=$(SAN) -fno-sanitize-recover=all
 LINKING  := -pie -fsanitize=$(SAN)
 endif
-CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/husk"' -Iinclude -Isrc \
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/husk"' -Iinclude -Isrc -Iclient \
              $(WARNINGS) $(OPTIMISE) $(HARDEN) -MMD -MP $(CFLAGS)
 
 # --- what is made of what -------------------------------------------------------------------------------------------
@@ -49,6 +49,12 @@ LIBS_husk-anchor    := -luuid
 LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
+# The client: a library, static and shared, and the command, which links the static one.
+SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c percent.c text.c)
+SOURCES_husk        := $(wildcard client/command/*.c) $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
+LIBS_libhusk        := -lcurl -ljansson
+LIBS_husk           := $(LIBS_libhusk) -larchive -ledit -luuid
+SONAME              := libhusk.so.0
 PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter husk-fetcher
 # The service with what the conformance suite of MCP calls, for the tests only.
 CONFORMANCE := tests/conformance/catalog.c $(filter-out src/mcp/catalog.c,$(SOURCES_huskd))
@@ -64,7 +70,7 @@ SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
-                  libseccomp-dev libinih-dev libarchive-dev uidmap
+                  libseccomp-dev libinih-dev libarchive-dev libcurl4-openssl-dev libedit-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
 PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd
 PACKAGES_FUZZ  := clang libclang-rt-dev
@@ -94,7 +100,8 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 	@exec $(SUDO) $(BUILD)/huskd --image $(IMAGES)/default --id-base $(ID_BASE) --stop-sandboxes $(ARGS)
 
 build: packages-build ## compile everything into build/
-	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so
+	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so \
+	    $(BUILD)/husk $(BUILD)/$(SONAME)
 
 packages-build packages-image packages-test packages-lint packages-fuzz packages-vm: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
@@ -115,6 +122,28 @@ $(BUILD)/huskd-conformance: $(call objects,$(CONFORMANCE))
 	@echo "  link    $@"
 	@$(CC) $(LINKING) $(LDFLAGS) $^ $(LIBS_huskd) -o $@
 
+# --- the client -----------------------------------------------------------------------------------------------------
+# Only what husk.h declares is visible; what the library takes from src/base is compiled for it, and hidden.
+$(BUILD)/library/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  compile $< (library)"
+	@$(CC) $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -c $< -o $@
+
+LIBRARY := $(patsubst %.c,$(BUILD)/library/%.o,$(SOURCES_libhusk))
+$(BUILD)/$(SONAME): $(LIBRARY)
+	@echo "  shared  $@"
+	@$(CC) $(filter-out -pie,$(LINKING)) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $^ $(LIBS_libhusk) -o $@
+	@ln -sfn $(SONAME) $(BUILD)/libhusk.so
+
+# One object in which all names but those of husk.h are local, so that a program that links it may use them itself.
+$(BUILD)/libhusk.a: $(LIBRARY)
+	@echo "  static  $@"
+	@ld -r $^ -o $(BUILD)/libhusk.o && objcopy --localize-hidden $(BUILD)/libhusk.o && rm -f $@ && ar rcs $@ $(BUILD)/libhusk.o
+
+$(BUILD)/husk: $(call objects,$(SOURCES_husk)) $(BUILD)/libhusk.a
+	@echo "  link    $@"
+	@$(CC) $(LINKING) $(LDFLAGS) $^ $(LIBS_husk) -o $@
+
 # Static and without sanitizers: it runs inside the container, where no library of the host exists.
 $(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/husk/limits.h
 	@mkdir -p $(@D)
@@ -129,7 +158,7 @@ $(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard kernel_image/*.h include/husk/*.h 
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(WARNINGS) -O2 -fstack-protector-strong -fPIC -fvisibility=hidden \
 	    -shared -Wl,-z,relro -Wl,-z,now $(ZYGOTE) -o $@
 
--include $(shell find $(BUILD)/objects $(BUILD)/unit $(BUILD)/fuzz/objects -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/objects $(BUILD)/library $(BUILD)/unit $(BUILD)/fuzz/objects -name '*.d' 2>/dev/null)
 
 image: packages-image ## build the kernel image once (cached under a hash of its inputs)
 	@hash=$$($(SUDO) env HUSK_ID_BASE=$(ID_BASE) kernel_image/hash.sh) && \
@@ -166,6 +195,13 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(patsubst %.c,$(BUI
 fuzz: packages-build packages-fuzz ## look for inputs that break a parser, FUZZ_SECONDS=60 for each of them (corpora: tests/fuzz/corpus)
 	@$(MAKE) --no-print-directory -j$$(nproc) $(FUZZERS)
 	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
+
+# Those of the client link the client: the service may have the same names.
+CLIENT_TESTABLE := $(filter-out %/main.c,$(SOURCES_husk))
+$(BUILD)/unit/test_client_%: tests/unit/test_client_%.c $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a
+	@mkdir -p $(@D)
+	@echo "  test    $<"
+	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a -lcmocka $(LIBS_husk) -o $@
 
 $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"
