@@ -387,9 +387,9 @@ static int judge(struct transfer *transfer, CURLcode code)
                         "There is no service that answers at %s: %s. Is huskd running there?", url,
                         why);
     return complain(transfer->error, HUSK_ERROR_BROKEN,
-                    "The connection to %s ended before the answer did. What was asked for may have "
-                    "happened, or not.",
-                    url);
+                    "The connection to %s ended before the answer did (%s). What was asked for may "
+                    "have happened, or not.",
+                    url, why);
 }
 
 static int perform(struct transfer *transfer)
