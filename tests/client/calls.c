@@ -2,7 +2,7 @@
  *
  *   calls URL FUNCTION COUNT    call one function so often, with one client; a line for each call: "ok", or "KIND STATUS CODE: MESSAGE"
  *   calls URL tour              make a sandbox and call all of them; one that fails ends the program. A kernel that takes its
- *                               time with a prompt (503 "kernel_unavailable") is no failure.
+ *                               time with a prompt (504 "kernel_timeout") is no failure.
  *
  * The environment says where files go: TMPDIR. */
 #include <err.h>
@@ -470,7 +470,7 @@ static void tour(struct husk *husk)
         errx(1, "create: %s", error.message);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (calls[i].call(husk, sandbox->id, &error) < 0 &&
-            strcmp(error.code, "kernel_unavailable") != 0)
+            strcmp(error.code, "kernel_timeout") != 0)
             errx(1, "%s: %s (%s)", calls[i].name, error.message, error.code);
         puts(calls[i].name);
     }

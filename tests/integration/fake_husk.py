@@ -60,9 +60,11 @@ class Request:
 
 class FakeHusk:
     """Listens; each request gets the next of `answers`: bytes, or a function that is called with the connection. After the last one
-    it goes on with that. A connection serves one request, unless `keep`."""
+    it goes on with that. A connection serves one request, unless `keep`; `wrap` makes another of it (TLS)."""
 
-    def __init__(self, *answers, keep=False):
+    def __init__(self, *answers, keep=False, wrap=None):
+        self.wrap = wrap or (lambda peer: peer)
+        self.connections = 0
         self.answers = chain(answers, repeat(answers[-1]))
         self.keep = keep
         self.requests = []
@@ -91,11 +93,12 @@ class FakeHusk:
                 return
             with self.lock:
                 self.open.add(peer)
+                self.connections += 1
             threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
 
-    def _serve(self, peer):
+    def _serve(self, plain):
         try:
-            with peer:
+            with self.wrap(plain) as peer:
                 while (request := read_request(peer)) is not None:
                     with self.lock:
                         self.requests.append(request)
@@ -114,4 +117,5 @@ class FakeHusk:
             pass  # the client has gone
         finally:
             with self.lock:
-                self.open.discard(peer)
+                self.open.discard(plain)
+            plain.close()
