@@ -57,8 +57,8 @@ static int by_age(const void *a, const void *b)
     const struct husk_sandbox *one = *(struct husk_sandbox *const *)a,
                               *other = *(struct husk_sandbox *const *)b;
     int order = strcmp(one->created_at, other->created_at);
-    /* They are entries of one array, in the order of the service. */
-    return order ? order : (one > other) - (one < other);
+    /* They are entries of one array, and the service has the newest first. */
+    return order ? order : (one < other) - (one > other);
 }
 
 static void read_list(struct reading *reading, const json_t *json, const char *text, void *content)

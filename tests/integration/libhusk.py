@@ -18,6 +18,8 @@ from ctypes import (
     c_void_p,
 )
 
+import pytest
+
 from service import PROGRAMS
 
 KINDS = "argument memory connect broken timeout cancelled refused answer file".split()
@@ -246,7 +248,15 @@ class Failed(Exception):
         assert self.message and not any(ord(c) < 32 for c in self.message)
 
 
-def plain(value, fields=None):
+def fails(kind, function, *arguments, status=0, code="", **fields):
+    """Call something that must fail, and give what it said."""
+    with pytest.raises(Failed) as failed:
+        function(*arguments, **fields)
+    assert (failed.value.kind, failed.value.status, failed.value.code) == (kind, status, code), failed.value
+    return failed.value
+
+
+def plain(value):
     """A structure as a dict of Python values, which outlives it; lists are for whoever knows their length."""
     if isinstance(value, Text):
         return value.bytes

@@ -1,25 +1,22 @@
-"""libhusk against the real service: every function does what husk.h says, failures say what they are, calls can be cancelled."""
+"""libhusk against the real service: every function does what husk.h says, and failures say what they are."""
 
 import ctypes
 import io
 import json
 import os
 import re
-import signal
-import socket
-import ssl
 import subprocess
+import sys
 import tarfile
-import threading
 
 import pytest
 
 import host
 from fake_husk import FakeHusk, answer
-from libhusk import FUNCTIONS, ON_EVENT, Code, Failed, Husk, Sandbox, filled, library
+from libhusk import FUNCTIONS, ON_EVENT, Code, Failed, Husk, fails, filled, library
 from local_index import Index, Wheel
 from service import PROGRAMS, ROOT, later
-from test_library_hostile import SANDBOX, valgrind
+from test_library_hostile import valgrind
 
 MEGABYTE = 1 << 20
 
@@ -36,23 +33,10 @@ def husk(service):
         yield husk
 
 
-@pytest.fixture
-def fails():
-    """Call something that must fail, and give what it said."""
-
-    def call(kind, function, *arguments, status=0, code="", **fields):
-        with pytest.raises(Failed) as failed:
-            function(*arguments, **fields)
-        assert (failed.value.kind, failed.value.status, failed.value.code) == (kind, status, code), failed.value
-        return failed.value
-
-    return call
-
-
 # --- sandboxes ---
 
 
-def test_life_of_a_sandbox(husk, fails):
+def test_life_of_a_sandbox(husk):
     made = husk.create(name="of-the-library", variables={"A": "b 正"}, memory_mb=300, cpus=0.5, pids=100, disk_mb=50,
                        ttl_seconds=1000, idle_seconds=500)  # fmt: skip
     assert made["name"] == "of-the-library" and made["state"] == "ready" and json.loads(made["json"])["sandbox_id"] == made["id"]
@@ -82,7 +66,7 @@ def test_health(husk, private):
         assert stranger.health()["healthy"]
 
 
-def test_unhealthy(fails):
+def test_unhealthy():
     body = {"status": "unhealthy", "reasons": ["No memory.", "No disk."], "version": "1"}
     with FakeHusk(answer(body, 503)) as fake, Husk(fake.url) as husk:
         health = husk.health()
@@ -170,7 +154,7 @@ def test_variables_of_one_execution(husk, shared):
     assert husk.execute(shared.id, "print('X' in os.environ)")["stdout_text"] == b"False\n"
 
 
-def test_input(husk, shared, fails):
+def test_input(husk, shared):
     other = husk.clone()
 
     def reply(event):
@@ -221,7 +205,7 @@ def test_interrupt_and_restart(husk, sandbox):
     other.free()
 
 
-def test_prompts(husk, sandbox, fails):
+def test_prompts(husk, sandbox):
     """The kernel may be slow at first: it imports what it completes with."""
 
     def patient(function, *arguments):
@@ -256,7 +240,7 @@ def test_prompts(husk, sandbox, fails):
 # --- commands ---
 
 
-def test_commands(husk, shared, fails):
+def test_commands(husk, shared):
     result = husk.command(shared.id, command="echo $A; cat; pwd; exit 3", cwd="/tmp", variables={"A": "b"}, stdin_text="in\n", timeout=30)
     assert result["stdout_text"] == b"b\nin\n/tmp\n" and result["exit_code"] == 3 and result["status"] == "error" and result["command_id"]
     assert husk.command(shared.id, arguments=["printf", "%s|", "a b", "正"])["stdout_text"].decode() == "a b|正|"
@@ -295,7 +279,7 @@ def test_packages(shop, box):
 # --- files ---
 
 
-def test_files_both_ways(husk, sandbox, folder, fails):
+def test_files_both_ways(husk, sandbox, folder):
     data = os.urandom(3 * MEGABYTE)
     husk.upload(sandbox.id, data, "deep/er/a b 正.bin")
     assert husk.download(sandbox.id, "deep/er/a b 正.bin")["data"] == data
@@ -322,7 +306,7 @@ def test_files_both_ways(husk, sandbox, folder, fails):
     assert sorted(path.name for path in folder.iterdir()) == ["back", "local"]
 
 
-def test_projects(husk, sandbox, folder, fails):
+def test_projects(husk, sandbox, folder):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         archive.add(ROOT / "client" / "examples", "examples")
@@ -336,7 +320,7 @@ def test_projects(husk, sandbox, folder, fails):
     fails("refused", husk.upload_from, sandbox.id, [b"no archive"], "x", extract=True, status=422, code="bad_archive")
 
 
-def test_progress(husk, shared, fails):
+def test_progress(husk, shared):
     seen = []
     husk.on_progress(lambda done, total: seen.append((done, total)))
     husk.upload(shared.id, b"x" * MEGABYTE, "progress")
@@ -353,7 +337,7 @@ def test_progress(husk, shared, fails):
     assert len(husk.download(shared.id, "progress")["data"]) == MEGABYTE
 
 
-def test_files_of_this_machine(husk, shared, folder, fails):
+def test_files_of_this_machine(husk, shared, folder):
     husk.upload(shared.id, b"content", "f")
     assert "cannot be read" in fails("file", husk.upload_file, shared.id, str(folder / "none"), "x").message
     assert "folder" in fails("file", husk.upload_file, shared.id, str(folder), "x").message
@@ -388,11 +372,11 @@ with Husk({service.url!r}) as husk:
     husk.download_file({shared.id!r}, "piped", "-")
 """
     data = os.urandom(300000)
-    done = subprocess.run([os.sys.executable, "-B", "-c", program], input=data, stdout=subprocess.PIPE, timeout=90, check=True)
+    done = subprocess.run([sys.executable, "-B", "-c", program], input=data, stdout=subprocess.PIPE, timeout=90, check=True)
     assert done.stdout == data
 
 
-def test_uploads_that_are_not_wanted(private, fails):
+def test_uploads_that_are_not_wanted(private):
     """The answer arrives, although most of the body was not sent."""
     service = private(config="[server]\napi_key = a-key\n").start()
     data = b"x" * (96 * MEGABYTE)
@@ -402,256 +386,6 @@ def test_uploads_that_are_not_wanted(private, fails):
         sandbox = husk.create(disk_mb=16)["id"]
         fails("refused", husk.upload, sandbox, data, "f", status=507, code="disk_full")
         husk.upload(sandbox, b"x", "f")
-
-
-# --- who calls, and where ---
-
-
-def test_options(service, fails, monkeypatch):
-    monkeypatch.setenv("HUSK_URL", service.url + "//")
-    monkeypatch.setenv("HUSK_API_KEY", "")
-    with Husk() as husk, husk.clone() as other:
-        assert husk.url == other.url == service.url and other.health()["healthy"]
-    for url in ("localhost:8000", "ftp://localhost", "http://", "http://a b", "http://localhost:99999", "http://x/?q", "http://x/#f", "http://x\n", "", "x" * 5000):
-        fails("argument", Husk, url)
-    for url in ("http://key@localhost", "http://user:hunter2@localhost", "http://:hunter2@localhost"):
-        failure = fails("argument", Husk, url)
-        assert "api_key" in failure.message and "hunter2" not in failure.message and "key@" not in failure.message
-    fails("argument", Husk, service.url, api_key="a\r\nHost: evil")
-    fails("argument", Husk, service.url, user_agent="a\nb")
-    fails("argument", Husk, service.url, timeout_seconds=-1.0)
-    fails("argument", Husk, service.url, connect_timeout_seconds=float("nan"))
-
-
-def test_what_is_sent(monkeypatch):
-    with FakeHusk(answer(SANDBOX)) as fake:
-        monkeypatch.setenv("HUSK_API_KEY", "of-the-environment")
-        with Husk(fake.url + "/some/prefix/", api_key="of-mine", user_agent="me/1") as husk:
-            husk.info("../a/b?c#d %2e\u6b63")
-        with Husk(fake.url) as husk:
-            husk.info("x")
-        with Husk(fake.url, api_key="") as husk:
-            husk.info("x")
-        first, second, third = fake.requests
-    assert first.line == "GET /some/prefix/sandbox/..%2Fa%2Fb%3Fc%23d%20%252e%E6%AD%A3 HTTP/1.1"
-    assert first.fields["authorization"] == "Bearer of-mine" and first.fields["user-agent"] == "me/1"
-    assert second.fields["authorization"] == "Bearer of-the-environment" and second.fields["user-agent"].startswith("libhusk/")
-    assert "authorization" not in third.fields
-
-
-def test_arguments_that_make_no_sense(fails):
-    with FakeHusk(b"") as fake, Husk(fake.url) as husk:
-        for sandbox in (None, "", "x" * 1000, b"\xff"):
-            fails("argument", husk.info, sandbox)
-        fails("argument", husk.execute, "s", b"\xff")
-        fails("argument", husk.call, "execute", "s", None)
-        fails("argument", husk.execute, "s", "1", timeout=-1.0)
-        fails("argument", husk.execute, "s", "1", timeout=float("inf"))
-        fails("argument", husk.execute, "s", "1", ask=True)
-        fails("argument", husk.streaming, "s", "1", ask=True, stdin_text="x")
-        fails("argument", husk.command, "s")
-        fails("argument", husk.command, "s", command="x", arguments=["y"])
-        fails("argument", husk.install, "s")
-        fails("argument", husk.create, memory_mb=2**64 - 1)
-        fails("argument", husk.upload, "s", b"x", "")
-        fails("argument", husk.remove, "s", "")
-        fails("argument", husk.download, "s", "x" * 10000)
-        fails("argument", husk.execution, "s", "")
-        assert fake.requests == []
-
-
-def test_no_error_wanted(husk):
-    """NULL in the place of the error."""
-    assert library.husk_info(husk.pointer, b"nothing", ctypes.byref(ctypes.POINTER(Sandbox)()), None) == -7
-    assert library.husk_close(husk.pointer, b"", None) == -1
-
-
-def test_unreachable(fails):
-    with FakeHusk(b"") as fake:
-        url = fake.url
-    with Husk(url) as husk:
-        failure = fails("connect", husk.execute, "s", "1")
-        assert url in failure.message and "huskd" in failure.message
-        fails("connect", husk.health)
-    with Husk("http://name-that-does-not-exist.invalid") as husk:
-        fails("connect", husk.health)
-
-
-def test_proxies(service, monkeypatch):
-    """This machine itself is never asked for through one; others are."""
-    with FakeHusk(answer(SANDBOX)) as proxy:
-        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
-            monkeypatch.setenv(name, proxy.url)
-        monkeypatch.delenv("no_proxy", raising=False)
-        monkeypatch.delenv("NO_PROXY", raising=False)
-        for url in (service.url, service.url.replace("127.0.0.1", "localhost"), service.url.replace("127.0.0.1", "LOCALHOST")):
-            with Husk(url) as husk:
-                assert husk.health()["healthy"]
-        assert proxy.requests == []
-        with Husk("http://elsewhere.invalid") as husk:
-            assert husk.info("s")["id"] == "s"
-        assert proxy.requests[0].line.startswith("GET http://elsewhere.invalid/sandbox/s ")
-
-
-def test_https(folder, fails):
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", folder / "key", "-out", folder / "cert", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)  # fmt: skip
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert", folder / "key")
-    with FakeHusk(answer(SANDBOX), wrap=lambda peer: context.wrap_socket(peer, server_side=True)) as fake:
-        url = fake.url.replace("http://127.0.0.1", "https://localhost")
-        with Husk(url, ca_file=str(folder / "cert"), api_key="k") as husk:
-            assert husk.info("s")["id"] == "s"
-        with Husk(url, api_key="k") as husk:
-            fails("connect", husk.execute, "s", "1")
-        with Husk(url.replace("localhost", "127.0.0.1"), ca_file=str(folder / "cert"), api_key="k") as husk:
-            fails("connect", husk.execute, "s", "1")
-        with Husk(url, ca_file=str(folder / "none")) as husk:
-            fails("file", husk.execute, "s", "1")
-        assert len(fake.requests) == 1
-
-
-# --- threads, and cancelling ---
-
-
-def test_clients_in_parallel(service, create):
-    sandboxes = [create().id for _ in range(4)]
-
-    def work(sandbox):
-        with Husk(service.url) as husk:
-            for number in range(10):
-                assert husk.execute(sandbox, f"{number} * 7")["outputs"][0]["data"] == b"%d" % (number * 7)
-                husk.upload(sandbox, b"%d" % number * 1000, f"f{number}")
-                assert husk.download(sandbox, f"f{number}")["data"] == b"%d" % number * 1000
-        return True
-
-    assert all([call.result(180) for call in [later(work, sandbox) for sandbox in sandboxes]])
-
-
-def test_connections_are_kept():
-    with FakeHusk(answer(SANDBOX), keep=True) as fake, Husk(fake.url) as husk:
-        for _ in range(10):
-            husk.info("s")
-        assert len(fake.requests) == 10 and fake.connections == 1
-
-
-def cancelled(husk, call):
-    husk.cancel()
-    with pytest.raises(Failed) as failed:
-        call.result(30)
-    assert failed.value.kind == "cancelled"
-
-
-def test_cancel_in_silence(husk, sandbox):
-    """At once, and what ran is interrupted."""
-    call = later(husk.execute, sandbox.id, "while True: pass", timeout=600)
-    sandbox.until_state("busy")
-    cancelled(husk, call)
-    sandbox.until_state("ready")
-    assert husk.execute(sandbox.id, "6 * 7")["outputs"][0]["data"] == b"42"
-
-
-def test_cancel_while_streaming(husk, sandbox):
-    begun = threading.Event()
-    call = later(husk.streaming, sandbox.id, "while True: print('x' * 1000)", lambda event: begun.set(), timeout=600)
-    assert begun.wait(30)
-    cancelled(husk, call)
-    sandbox.until_state("ready")
-    assert husk.streaming(sandbox.id, "print(1)")[1]["status"] == "ok"
-
-
-def test_cancel_by_the_callback(husk, sandbox, fails):
-    fails("cancelled", husk.streaming, sandbox.id, "while True: print('x' * 1000)", lambda event: event["kind"] == "stdout", timeout=600)
-    sandbox.until_state("ready")
-    fails("cancelled", husk.streaming, sandbox.id, "print(1)", lambda event: husk.cancel())
-
-
-def test_cancel_an_upload(husk, sandbox):
-    begun = threading.Event()
-
-    def endless(room):
-        begun.set()
-        return b"x" * min(room, 1000)
-
-    call = later(husk.upload_from, sandbox.id, endless, "endless")
-    assert begun.wait(30)
-    cancelled(husk, call)
-    assert husk.files(sandbox.id)["files"] == []
-    # From a pipe that says nothing.
-    reader, writer = os.pipe()
-    call = later(husk.upload_file, sandbox.id, f"/proc/self/fd/{reader}", "pipe")
-    os.write(writer, b"x")
-    cancelled(husk, call)
-    os.close(reader), os.close(writer)
-    assert husk.files(sandbox.id)["files"] == []
-
-
-def test_cancel_a_download(husk, sandbox, folder):
-    sandbox.run("f = open('large', 'wb'); f.truncate(500 << 20); f.close()")
-    begun = threading.Event()
-    husk.on_progress(lambda done, total: begun.set())
-    call = later(husk.download_file, sandbox.id, "large", str(folder / "large"))
-    assert begun.wait(30)
-    cancelled(husk, call)
-    assert list(folder.iterdir()) == []
-
-
-def test_cancel_while_connecting():
-    """Nobody takes the connection: the queue of the listener is full."""
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        fillers = []
-        for _ in range(8):
-            filler = socket.socket()
-            filler.setblocking(False)
-            filler.connect_ex(listener.getsockname())
-            fillers.append(filler)
-        with Husk(url) as husk:
-            call = later(husk.execute, "s", "1")
-            cancelled(husk, call)
-        for filler in fillers:
-            filler.close()
-
-
-def test_cancel_beforehand(husk, shared, fails):
-    husk.cancel()
-    husk.cancel()
-    fails("cancelled", husk.info, shared.id)
-    assert husk.info(shared.id)["id"] == shared.id
-
-
-def test_cancel_from_a_signal_handler(service, sandbox):
-    """In a program whose only thread waits in the call."""
-    program = PROGRAMS / "clients" / "interrupted"
-    with subprocess.Popen([program, service.url, sandbox.id], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "begun\n"
-        sandbox.until_state("busy")
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "cancelled\n"
-        assert process.wait(30) == 0
-    sandbox.until_state("ready")
-
-
-# --- the service dies ---
-
-
-def test_service_dies(private, fails):
-    service = private().start()
-    with Husk(service.url) as husk:
-        sandbox = husk.create()["id"]
-        call = later(husk.execute, sandbox, "kept = 1\nwhile True: pass", timeout=600)
-        service.adopt(sandbox).until_state("busy")
-        service.process.kill()
-        service.process.wait()
-        service.process = None
-        with pytest.raises(Failed) as failed:
-            call.result(30)
-        assert failed.value.kind == "broken"
-        fails("connect", husk.execute, sandbox, "1")
-        service.start()
-        husk.interrupt(sandbox)  # a service that dies is no caller that leaves
-        assert husk.execute(sandbox, "kept")["outputs"][0]["data"] == b"1"
 
 
 # --- the library itself ---
