@@ -182,6 +182,8 @@ image: packages-image ## build the kernel image once (cached under a hash of its
 	if [ "$$(readlink $(IMAGES)/default)" != $$hash ]; then $(SUDO) ln -sfn $$hash $(IMAGES)/default; fi
 
 # --- tests ----------------------------------------------------------------------------------------------------------
+# Only unit tests link these.
+.SECONDARY: $(call objects,$(SOURCES_libhusk))
 $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	@mkdir -p $(@D)
 	@echo "  test    $<"

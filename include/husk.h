@@ -158,7 +158,8 @@ struct husk_sandbox {
 };
 
 struct husk_sandbox_list {
-    struct husk_sandbox *const *sandboxes; /* oldest first; they belong to the list */
+    struct husk_sandbox *const
+        *sandboxes; /* oldest first, by the second; they belong to the list */
     size_t count;
     const char *json;
 };

@@ -18,7 +18,7 @@ struct events_note {
     struct buffer lines; /* of an install */
 };
 
-/* Runs `exchange`; accept and sink are set here. *ret: a parcel of the shape; `note` is the caller's to free. */
+/* Runs `exchange`; accept and sink are set here. *ret: a gift of the shape; `note` is the caller's to free. */
 int events_run(struct husk *husk, const struct exchange *exchange, const struct events_call *call,
                struct events_note *note, void **ret, struct husk_error *error);
 void events_note_free(struct events_note *note);

@@ -16,7 +16,7 @@ from fake_husk import FakeHusk, answer
 from libhusk import FUNCTIONS, ON_EVENT, Code, Failed, Husk, fails, filled, library
 from local_index import Index, Wheel
 from service import PROGRAMS, ROOT, later
-from test_library_hostile import valgrind
+from test_library_hostile import SANDBOX, valgrind
 
 MEGABYTE = 1 << 20
 
@@ -52,10 +52,13 @@ def test_life_of_a_sandbox(husk):
     fails("refused", husk.close, made["id"], status=410, code="sandbox_closed")
 
 
-def test_list_is_sorted(husk, create):
-    ids = [create().id for _ in range(3)]
-    listed = [sandbox["id"] for sandbox in husk.list()["sandboxes"]]
-    assert [entry for entry in listed if entry in ids] == ids
+def test_list(husk, create):
+    ids = {create().id for _ in range(3)}
+    assert ids <= {sandbox["id"] for sandbox in husk.list()["sandboxes"]}
+    times = ["2026-11-18T07:00:02Z", "2026-11-18T07:00:00Z", "2026-11-18T07:00:03Z", "2026-11-18T07:00:00Z"]
+    body = {f"s{i}": {**SANDBOX, "sandbox_id": f"s{i}", "created_at": time} for i, time in enumerate(times)}
+    with FakeHusk(answer(body)) as fake, Husk(fake.url) as other:
+        assert [sandbox["id"] for sandbox in other.list()["sandboxes"]] == ["s1", "s3", "s0", "s2"]
 
 
 def test_health(husk, private):
