@@ -153,6 +153,7 @@ $(BUILD)/clients/%: client/examples/%.c $(BUILD)/libhusk.a
 	$(client)
 $(BUILD)/clients/%: tests/client/%.c $(BUILD)/libhusk.a
 	$(client)
+$(BUILD)/clients/chaos: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
 
 $(BUILD)/husk: $(call objects,$(SOURCES_husk)) $(BUILD)/libhusk.a
 	@echo "  link    $@"

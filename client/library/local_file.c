@@ -45,6 +45,8 @@ struct local_file *local_file_free(struct local_file *file)
 
 static int complain_file(struct husk_error *error, const char *place, int code)
 {
+    if (code == ENOMEM)
+        return complain_memory(error);
     return complain(error, HUSK_ERROR_FILE, "%s cannot be written: %s.", place, strerror(code));
 }
 

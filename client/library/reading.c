@@ -65,7 +65,7 @@ static bool too_many_values(const char *text, size_t length)
 
 json_t *reading_parse(struct reading *reading, const char *text, size_t length)
 {
-    json_error_t why;
+    json_error_t why = {.line = -1};
     if (reading->result < 0)
         return NULL;
     if (too_many_values(text, length)) {
@@ -73,7 +73,8 @@ json_t *reading_parse(struct reading *reading, const char *text, size_t length)
         return NULL;
     }
     json_t *json = json_loadb(text, length, JSON_ALLOW_NUL, &why);
-    if (!json && json_error_code(&why) == json_error_out_of_memory)
+    /* Of a fault in the text jansson says something; of memory that is out only sometimes nothing. */
+    if (!json && !*why.text)
         (void)reading_fail_memory(reading);
     else if (!json)
         (void)reading_fail(reading, "it", "is not JSON, or was damaged on its way");

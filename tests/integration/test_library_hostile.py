@@ -460,6 +460,27 @@ def test_cancel_between_retries():
 # --- memory ---
 
 
+@pytest.mark.parametrize(
+    "name, good",
+    [
+        ("new", b""),
+        ("execute", answer(RESULT)),
+        ("streaming", events(*STREAMS["execute_streaming"])),
+        ("list", answer(WHOLE["list"])),
+        ("install", events(*STREAMS["install"])),
+        ("download", answer(b"content", kind="text/plain")),
+        ("file", answer(b"content", kind="text/plain")),
+    ],
+)
+def test_every_allocation_fails_once(name, good, folder):
+    """What fails says so and leaves nothing behind; tests/client/chaos.c."""
+    with FakeHusk(good) as fake:
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        done = subprocess.run([*valgrind(), PROGRAMS / "clients" / "chaos", fake.url, name], stdout=subprocess.PIPE, timeout=600, env=environment)
+    assert done.returncode == 0 and int(done.stdout) > 3
+    assert [path.name for path in folder.iterdir()] == (["chaos.txt"] if name == "file" else [])
+
+
 @pytest.mark.parametrize("name", ["execute", "execute_streaming", "install", "list", "download_file"])
 def test_valgrind(name, folder):
     """A choice of the above."""

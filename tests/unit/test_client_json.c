@@ -2,8 +2,8 @@
 #include "library/reading.h"
 
 #include "library/complaint.h"
-#include "library/order.h"
 #include "library/gift.h"
+#include "library/order.h"
 #include "library/path.h"
 #include "unit.h"
 
