@@ -86,13 +86,6 @@ static void cancel_request(struct request *request)
 
 /* --- events ------------------------------------------------------------------------------------- */
 
-/* What another request has to say to this one is said while libmicrohttpd runs, which looks at resumed connections only when it
- * runs again. */
-static void wake(const struct exchange *exchange)
-{
-    loop_wake_in(exchange->request->service->loop, 0);
-}
-
 /* As much as the stream may hold. */
 static void pass_on(struct exchange *exchange)
 {
@@ -105,7 +98,6 @@ static void pass_on(struct exchange *exchange)
         exchange->passed += length;
         stream_add(stream, exchange->pending.data + exchange->passed - length, length);
     }
-    wake(exchange);
     if (exchange->passed < exchange->pending.length)
         return;
     buffer_free(&exchange->pending);
@@ -213,7 +205,6 @@ static void answer_nothing(struct request *request)
         MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
     request_answer(request, MHD_HTTP_OK, response);
-    wake(request->own);
 }
 
 /* --- as an outlet ------------------------------------------------------------------------------- */

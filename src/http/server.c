@@ -38,6 +38,8 @@ struct server {
     struct request *requests;
     size_t open;
     size_t body_bytes; /* of all requests */
+    bool running;      /* libmicrohttpd is */
+    bool resumed;      /* something was, meanwhile */
 };
 
 /* --- the body ----------------------------------------------------------------------------------- */
@@ -302,7 +304,12 @@ static void run(void *user)
 {
     struct server *server = user;
     MHD_UNSIGNED_LONG_LONG wait;
+    server->running = true;
     (void)MHD_run(server->daemon);
+    server->running = false;
+    if (server->resumed)
+        loop_wake_in(server->service->loop, 0);
+    server->resumed = false;
     if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
         loop_wake_in(server->service->loop, wait);
 }
@@ -353,6 +360,14 @@ struct server *server_new(struct service *service, const struct guard *guard, in
 void server_stop_listening(struct server *server)
 {
     close_fd(MHD_quiesce_daemon(server->daemon));
+}
+
+/* libmicrohttpd looks at resumed connections only when it begins to run: what one request does to another while it runs would
+ * wait for the next thing to happen. */
+void server_resume(struct server *server, struct MHD_Connection *connection)
+{
+    server->resumed |= server->running;
+    MHD_resume_connection(connection);
 }
 
 struct mcp *server_mcp(const struct server *server)

@@ -19,7 +19,7 @@ class Harness:
         self.first_id = IMAGE.stat().st_uid
         self.files = host.files(self.first_id)
         # Short, and under /run: the paths of unix sockets are limited to 107 bytes.
-        self.folder = Path(tempfile.mkdtemp(prefix="husk-test-", dir="/run"))
+        self.folder = Path(tempfile.mkdtemp(prefix="husk-test-", dir=os.environ.get("HUSK_TEST_FOLDER", "/run")))
         self.folder.chmod(0o755)
         self.services = []
         self.remains = []
