@@ -4,19 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static int show(const struct husk_event *event, void *user)
+static int show(const struct husk_event *event, void *figure)
 {
-    (void)user;
     if (event->kind == HUSK_EVENT_STDOUT)
         fwrite(event->text.data, 1, event->text.length, stdout);
-    for (size_t i = 0; i < event->output_count; i++) {
-        const struct husk_output *output = &event->outputs[i];
-        FILE *file = strcmp(output->type, "image/png") == 0 ? fopen("figure.png", "w") : NULL;
-        if (file && fwrite(output->data.data, output->data.length, 1, file) == 1)
-            printf("figure.png: %zu bytes\n", output->data.length);
-        if (file)
-            fclose(file);
-    }
+    for (size_t i = 0; i < event->output_count; i++)
+        if (strcmp(event->outputs[i].type, "image/png") == 0)
+            fwrite(event->outputs[i].data.data, 1, event->outputs[i].data.length, figure);
     return 0;
 }
 
@@ -29,14 +23,17 @@ int main(void)
     struct husk *husk;
     struct husk_sandbox *sandbox;
     struct husk_result *result;
+    FILE *figure = fopen("figure.png", "w");
+    if (!figure)
+        err(1, "figure.png");
     if (husk_new(NULL, &husk, &error) < 0 || husk_create(husk, NULL, &sandbox, &error) < 0)
         errx(1, "%s", error.message);
-    if (husk_execute_streaming(husk, sandbox->id, &code, show, NULL, &result, &error) < 0)
-        warnx("%s", error.message);
-    else if (printf("%s after %.0f ms\n", result->status, result->duration_ms))
-        husk_result_free(result);
+    if (husk_execute_streaming(husk, sandbox->id, &code, show, figure, &result, &error) < 0)
+        errx(1, "%s", error.message); /* the sandbox is left: its id is still good */
+    printf("%s after %.0f ms\n", result->status, result->duration_ms);
+    husk_result_free(result);
     husk_close(husk, sandbox->id, NULL);
     husk_sandbox_free(sandbox);
     husk_free(husk);
-    return 0;
+    return fclose(figure);
 }

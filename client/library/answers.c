@@ -3,25 +3,25 @@
 #include <string.h>
 
 #include "library/complaint.h"
-#include "library/parcel.h"
+#include "library/gift.h"
 
 int answers_read(struct answer *answer, const struct answer_shape *shape, void **ret,
                  struct husk_error *error)
 {
     size_t length = answer->body.length;
-    void *content = parcel_new(shape->size);
-    char *body = content ? parcel_take(content, buffer_take(&answer->body)) : NULL;
-    struct reading reading = {.parcel = content, .error = error, .http_status = answer->status};
-    answer_free(answer);
+    void *content = gift_new(shape->size);
+    char *body = content ? gift_take(content, buffer_take(&answer->body)) : NULL;
+    struct reading reading = {.gift = content, .error = error, .http_status = answer->status};
+    exchange_answer_free(answer);
     if (!body) {
-        (void)parcel_free(content);
+        (void)gift_free(content);
         return complain_memory(error);
     }
     const json_t *json = reading_parse(&reading, body, length);
     if (json)
         shape->read(&reading, json, body, content);
     if (reading.result < 0)
-        (void)parcel_free(content);
+        (void)gift_free(content);
     else
         *ret = content;
     return reading.result;
@@ -67,6 +67,6 @@ int answers_id(struct husk *husk, const struct exchange *exchange, const char *k
     else
         r = complain(error, HUSK_ERROR_ANSWER, "The answer is not one of Husk: '%s' is no id.",
                      key);
-    (void)parcel_free(content);
+    (void)gift_free(content);
     return r;
 }

@@ -4,7 +4,7 @@
 #include "library/exchange.h"
 #include "library/reading.h"
 
-/* Read `json` into `content` (the parcel's structure, zeroed). `text` is the JSON as it came, for the field `json`. */
+/* Read `json` into `content` (the gift's structure, zeroed). `text` is the JSON as it came, for the field `json`. */
 typedef void (*answer_reader)(struct reading *reading, const json_t *json, const char *text,
                               void *content);
 
@@ -13,7 +13,7 @@ struct answer_shape {
     answer_reader read;
 };
 
-/* Run it and read the answer. 0, and *ret is a parcel; or why not. */
+/* Run it and read the answer. 0, and *ret is a gift; or why not. */
 int answers_get(struct husk *husk, const struct exchange *exchange,
                 const struct answer_shape *shape, void **ret, struct husk_error *error);
 /* The same for one that is there already; takes its body. */

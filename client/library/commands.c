@@ -2,8 +2,8 @@
 #include "base/attributes.h"
 #include "library/complaint.h"
 #include "library/events.h"
+#include "library/gift.h"
 #include "library/order.h"
-#include "library/parcel.h"
 #include "library/path.h"
 #include "library/patience.h"
 #include "library/result.h"
@@ -146,5 +146,5 @@ int husk_commands(struct husk *husk, const char *sandbox, struct husk_process_li
 
 struct husk_process_list *husk_process_list_free(struct husk_process_list *list)
 {
-    return parcel_free(list);
+    return gift_free(list);
 }

@@ -9,8 +9,8 @@
 #include "library/client.h"
 #include "library/complaint.h"
 #include "library/exchange.h"
+#include "library/gift.h"
 #include "library/local_file.h"
-#include "library/parcel.h"
 #include "library/path.h"
 
 static int get(struct husk *husk, const struct path *path, exchange_sink sink, void *user,
@@ -62,7 +62,7 @@ int husk_download_to(struct husk *husk, const char *sandbox, const char *path, h
     begin(&route, sandbox, path, error);
     int r = get(husk, &route, pass_on, &outlet, &answer);
     if (r == 0)
-        answer_free(&answer);
+        exchange_answer_free(&answer);
     return r;
 }
 
@@ -81,12 +81,12 @@ static int collect(void *user, const char *data, size_t length, struct husk_erro
 static int make_content(struct buffer *bytes, const char *type, struct husk_content **ret,
                         struct husk_error *error)
 {
-    struct husk_content *content = parcel_new(sizeof *content);
+    struct husk_content *content = gift_new(sizeof *content);
     size_t length = bytes->length;
-    char *data = content ? parcel_take(content, buffer_take(bytes)) : NULL;
-    char *copy = data ? parcel_add(content, strlen(type) + 1) : NULL;
+    char *data = content ? gift_take(content, buffer_take(bytes)) : NULL;
+    char *copy = data ? gift_add(content, strlen(type) + 1) : NULL;
     if (!copy) {
-        (void)parcel_free(content);
+        (void)gift_free(content);
         return complain_memory(error);
     }
     memcpy(copy, type, strlen(type));
@@ -105,13 +105,13 @@ int husk_download(struct husk *husk, const char *sandbox, const char *path, size
     int r = get(husk, &route, collect, &bytes, &answer);
     if (r < 0)
         return r;
-    answer_free(&answer);
+    exchange_answer_free(&answer);
     return make_content(&bytes, answer.type, ret, error);
 }
 
 struct husk_content *husk_content_free(struct husk_content *content)
 {
-    return parcel_free(content);
+    return gift_free(content);
 }
 
 /* --- into a file -------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ int husk_download_file(struct husk *husk, const char *sandbox, const char *path,
         return r;
     r = get(husk, &route, write_local, file, &answer);
     if (r == 0) {
-        answer_free(&answer);
+        exchange_answer_free(&answer);
         r = local_file_finish(file, error);
     }
     (void)local_file_free(file);

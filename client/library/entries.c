@@ -6,7 +6,7 @@
 #include "base/attributes.h"
 #include "base/text.h"
 #include "library/base64.h"
-#include "library/parcel.h"
+#include "library/gift.h"
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -52,7 +52,7 @@ static struct husk_text decoded(struct reading *reading, struct husk_text text)
         return text;
     }
     bytes[length] = '\0';
-    if (!parcel_take(reading->parcel, bytes)) {
+    if (!gift_take(reading->gift, bytes)) {
         (void)reading_fail_memory(reading);
         return text;
     }

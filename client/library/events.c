@@ -9,8 +9,8 @@
 #include "library/client.h"
 #include "library/complaint.h"
 #include "library/entries.h"
+#include "library/gift.h"
 #include "library/lines.h"
-#include "library/parcel.h"
 #include "library/result.h"
 
 struct stream {
@@ -159,19 +159,19 @@ static int deliver(struct stream *stream, const struct husk_event *event)
 static int take_end(struct stream *stream, struct reading *reading, const json_t *json,
                     const char *line, size_t length)
 {
-    char *text = parcel_add(reading->parcel, length + 1);
+    char *text = gift_add(reading->gift, length + 1);
     if (!text)
         return reading_fail_memory(reading);
     memcpy(text, line, length);
-    stream->call->shape->read(reading, json, text, reading->parcel);
+    stream->call->shape->read(reading, json, text, reading->gift);
     if (reading->result == 0)
-        stream->content = TAKE_POINTER(reading->parcel);
+        stream->content = TAKE_POINTER(reading->gift);
     return reading->result;
 }
 
 static int take_event(struct stream *stream, char *line, size_t length, void *content)
 {
-    struct reading reading = {.parcel = content, .error = stream->error, .http_status = 200};
+    struct reading reading = {.gift = content, .error = stream->error, .http_status = 200};
     struct husk_event event = {
         .kind = HUSK_EVENT_OTHER, .text = {.data = ""}, .command_id = "", .json = line};
     const json_t *json = reading_parse(&reading, line, length);
@@ -185,7 +185,7 @@ static int take_event(struct stream *stream, char *line, size_t length, void *co
         read_event(&reading, json, name, &event);
         r = reading.result < 0 ? reading.result : deliver(stream, &event);
     }
-    (void)parcel_free(reading.parcel);
+    (void)gift_free(reading.gift);
     return r;
 }
 
@@ -200,7 +200,7 @@ static int take_line(char *line, size_t length, void *user)
         return complain(stream->error, HUSK_ERROR_CANCELLED, "The call was cancelled.");
     if (length == 0)
         return 0;
-    void *content = parcel_new(stream->call->shape->size);
+    void *content = gift_new(stream->call->shape->size);
     return content ? take_event(stream, line, length, content) : complain_memory(stream->error);
 }
 
@@ -215,19 +215,20 @@ static int take_bytes(void *user, const char *data, size_t length, struct husk_e
     return r == -ENOMEM ? complain_memory(error) : r;
 }
 
-int events_run(struct husk *husk, struct exchange *exchange, const struct events_call *call,
+int events_run(struct husk *husk, const struct exchange *exchange, const struct events_call *call,
                struct events_note *note, void **ret, struct husk_error *error)
 {
     struct answer answer;
     struct stream stream = {
         .husk = husk, .call = call, .note = note, .lines = {BUFFER_LIMITED(CLIENT_LINE_BYTES)}};
     *note = (struct events_note){.lines = BUFFER_LIMITED(CLIENT_INSTALL_BYTES)};
-    exchange->accept = "application/x-ndjson";
-    exchange->sink = take_bytes;
-    exchange->user = &stream;
-    int r = exchange_run(husk, exchange, &answer, error);
+    struct exchange streaming = *exchange;
+    streaming.accept = "application/x-ndjson";
+    streaming.sink = take_bytes;
+    streaming.user = &stream;
+    int r = exchange_run(husk, &streaming, &answer, error);
     if (r == 0) {
-        answer_free(&answer);
+        exchange_answer_free(&answer);
         if (!stream.content)
             r = complain(error, HUSK_ERROR_BROKEN,
                          "The stream ended before its last event. What was asked for may have "
@@ -237,11 +238,11 @@ int events_run(struct husk *husk, struct exchange *exchange, const struct events
     if (r == 0)
         *ret = stream.content;
     else
-        (void)parcel_free(stream.content);
+        (void)gift_free(stream.content);
     return r;
 }
 
-int events_run_result(struct husk *husk, struct exchange *exchange, husk_on_event on_event,
+int events_run_result(struct husk *husk, const struct exchange *exchange, husk_on_event on_event,
                       void *user, struct husk_result **ret, struct husk_error *error)
 {
     struct events_call call = {.on_event = on_event, .user = user, .shape = &result_fetched};
@@ -251,9 +252,9 @@ int events_run_result(struct husk *husk, struct exchange *exchange, husk_on_even
     if (r == 0) {
         struct husk_result *result = content;
         if (!result->traceback)
-            result->traceback = parcel_take(content, TAKE_POINTER(note.traceback));
+            result->traceback = gift_take(content, TAKE_POINTER(note.traceback));
         if (!*result->command_id && note.command_id)
-            result->command_id = parcel_take(content, TAKE_POINTER(note.command_id));
+            result->command_id = gift_take(content, TAKE_POINTER(note.command_id));
         if (!result->command_id)
             result->command_id = "";
         *ret = result;

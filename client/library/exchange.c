@@ -11,7 +11,7 @@ enum {
     FIRST_RETRY_MS = 100 /* doubled each time */
 };
 
-void answer_free(struct answer *answer)
+void exchange_answer_free(struct answer *answer)
 {
     buffer_free(&answer->body);
 }
@@ -41,7 +41,7 @@ static int attempt(struct husk *husk, const struct exchange *exchange, struct an
     if (r == 0 && !buffer_text(&answer->body))
         r = complain_memory(error);
     if (r < 0)
-        answer_free(answer);
+        exchange_answer_free(answer);
     return r;
 }
 
@@ -91,6 +91,6 @@ int exchange_order(struct husk *husk, const struct exchange *exchange, struct hu
     struct answer answer;
     int r = exchange_run(husk, exchange, &answer, error);
     if (r == 0)
-        answer_free(&answer);
+        exchange_answer_free(&answer);
     return r;
 }

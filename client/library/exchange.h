@@ -51,10 +51,10 @@ struct answer {
     struct buffer body; /* with a NUL behind it; what the sink got is not in it */
 };
 
-/* `husk` and the arguments of the call must make sense already. On failure nothing is to be freed; else answer_free(). */
+/* `husk` and the arguments of the call must make sense already. On failure nothing is to be freed; else exchange_answer_free(). */
 int exchange_run(struct husk *husk, const struct exchange *exchange, struct answer *ret,
                  struct husk_error *error);
-void answer_free(struct answer *answer);
+void exchange_answer_free(struct answer *answer);
 
 /* For one call that changes something and whose answer says no more than that it worked. `body` NULL: {}. */
 int exchange_order(struct husk *husk, const struct exchange *exchange, struct husk_error *error);

@@ -5,7 +5,7 @@
 #include "library/answers.h"
 #include "library/complaint.h"
 #include "library/entries.h"
-#include "library/parcel.h"
+#include "library/gift.h"
 #include "library/path.h"
 #include "library/patience.h"
 
@@ -48,7 +48,7 @@ int husk_files(struct husk *husk, const char *sandbox, const char *folder, bool 
 
 struct husk_file_list *husk_file_list_free(struct husk_file_list *list)
 {
-    return parcel_free(list);
+    return gift_free(list);
 }
 
 int husk_remove(struct husk *husk, const char *sandbox, const char *path, struct husk_error *error)

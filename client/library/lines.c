@@ -29,11 +29,6 @@ int lines_feed(struct lines *lines, const char *data, size_t length, line_handle
     return 0;
 }
 
-int lines_unfinished(const struct lines *lines)
-{
-    return lines->part.length > 0;
-}
-
 void lines_free(struct lines *lines)
 {
     buffer_free(&lines->part);

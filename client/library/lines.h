@@ -16,6 +16,4 @@ typedef int (*line_handler)(char *line, size_t length, void *user);
  * line is too long; -ENOMEM. */
 int lines_feed(struct lines *lines, const char *data, size_t length, line_handler handler,
                void *user);
-/* Is there a line that was begun? */
-int lines_unfinished(const struct lines *lines);
 void lines_free(struct lines *lines);

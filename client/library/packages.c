@@ -4,8 +4,8 @@
 #include "base/attributes.h"
 #include "library/complaint.h"
 #include "library/events.h"
+#include "library/gift.h"
 #include "library/order.h"
-#include "library/parcel.h"
 #include "library/path.h"
 #include "library/patience.h"
 
@@ -69,12 +69,12 @@ static void read_installed(struct reading *reading, const json_t *json, const ch
 
 struct husk_package_list *husk_package_list_free(struct husk_package_list *list)
 {
-    return parcel_free(list);
+    return gift_free(list);
 }
 
 struct husk_installed *husk_installed_free(struct husk_installed *installed)
 {
-    return parcel_free(installed);
+    return gift_free(installed);
 }
 
 /* --- calls -------------------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ int husk_install(struct husk *husk, const char *sandbox, const struct husk_insta
     r = events_run(husk, &exchange, &call, &note, &content, error);
     if (r == 0) {
         struct husk_installed *installed = content;
-        const char *lines = parcel_take(content, buffer_take(&note.lines));
+        const char *lines = gift_take(content, buffer_take(&note.lines));
         installed->output = lines ? lines : "";
         *ret = installed;
     }

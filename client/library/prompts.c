@@ -4,8 +4,8 @@
 #include "base/attributes.h"
 #include "library/answers.h"
 #include "library/complaint.h"
+#include "library/gift.h"
 #include "library/order.h"
-#include "library/parcel.h"
 #include "library/path.h"
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -60,17 +60,17 @@ static void read_completeness(struct reading *reading, const json_t *json, const
 
 struct husk_completion *husk_completion_free(struct husk_completion *completion)
 {
-    return parcel_free(completion);
+    return gift_free(completion);
 }
 
 struct husk_inspection *husk_inspection_free(struct husk_inspection *inspection)
 {
-    return parcel_free(inspection);
+    return gift_free(inspection);
 }
 
 struct husk_completeness *husk_completeness_free(struct husk_completeness *completeness)
 {
-    return parcel_free(completeness);
+    return gift_free(completeness);
 }
 
 /* --- asking ------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "husk/limits.h"
 #include "library/complaint.h"
-#include "library/parcel.h"
+#include "library/gift.h"
 
 /* --- failing ------------------------------------------------------------------------------------ */
 
@@ -65,7 +65,7 @@ static bool too_many_values(const char *text, size_t length)
 
 json_t *reading_parse(struct reading *reading, const char *text, size_t length)
 {
-    json_error_t why;
+    json_error_t why = {.line = -1};
     if (reading->result < 0)
         return NULL;
     if (too_many_values(text, length)) {
@@ -73,11 +73,12 @@ json_t *reading_parse(struct reading *reading, const char *text, size_t length)
         return NULL;
     }
     json_t *json = json_loadb(text, length, JSON_ALLOW_NUL, &why);
-    if (!json && json_error_code(&why) == json_error_out_of_memory)
+    /* Of a fault in the text jansson says something; of memory that is out only sometimes nothing. */
+    if (!json && !*why.text)
         (void)reading_fail_memory(reading);
     else if (!json)
         (void)reading_fail(reading, "it", "is not JSON, or was damaged on its way");
-    else if (parcel_take_json(reading->parcel, json) < 0)
+    else if (gift_take_json(reading->gift, json) < 0)
         (void)reading_fail_memory(reading);
     return reading->result == 0 ? json : NULL;
 }
@@ -115,7 +116,7 @@ static const char *without_nul(struct reading *reading, const json_t *string)
         if (r == 0)
             r = buffer_append_text(&copy, at);
     }
-    const char *taken = r == 0 ? parcel_take(reading->parcel, buffer_take(&copy)) : NULL;
+    const char *taken = r == 0 ? gift_take(reading->gift, buffer_take(&copy)) : NULL;
     if (!taken)
         (void)reading_fail_memory(reading);
     return taken ? taken : "";
@@ -169,7 +170,7 @@ int reading_int(struct reading *reading, const json_t *object, const char *key, 
     const json_t *value = field(reading, object, key);
     if (!value)
         return absent;
-    if (!json_is_integer(value) || json_integer_value(value) < INT_MIN ||
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         json_integer_value(value) > INT_MAX) {
         fail_field(reading, key, "is not a whole number");
         return absent;
@@ -218,7 +219,7 @@ json_t *reading_object(struct reading *reading, const json_t *object, const char
 void *reading_array(struct reading *reading, size_t count, size_t size)
 {
     /* Bounded: there are no more than CLIENT_JSON_VALUES of anything. */
-    void *array = reading->result == 0 ? parcel_add(reading->parcel, (count + 1) * size) : NULL;
+    void *array = reading->result == 0 ? gift_add(reading->gift, (count + 1) * size) : NULL;
     if (!array)
         (void)reading_fail_memory(reading);
     return array;
@@ -229,7 +230,7 @@ struct husk_text reading_dump(struct reading *reading, const json_t *json)
     struct husk_text text = {.data = ""};
     if (reading->result < 0)
         return text;
-    char *dumped = parcel_take(reading->parcel, json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY));
+    char *dumped = gift_take(reading->gift, json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY));
     if (!dumped)
         (void)reading_fail_memory(reading);
     else

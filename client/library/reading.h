@@ -1,4 +1,4 @@
-/* Reading the JSON of an answer into a parcel. Whoever sent it may be anybody: a field of the wrong type makes the whole
+/* Reading the JSON of an answer into a gift. Whoever sent it may be anybody: a field of the wrong type makes the whole
  * reading fail, with a sentence that names it, and the first failure stays. So callers read field after field and look at
  * `result` once. What has failed reads as "", 0 and NULL. */
 #pragma once
@@ -11,14 +11,14 @@
 #include "husk.h"
 
 struct reading {
-    void *parcel; /* what is read lives as long as it */
+    void *gift; /* what is read lives as long as it */
     struct husk_error *error;
     int http_status;
     int result; /* 0, or minus an enum husk_error_kind */
 };
 
-/* Parse JSON, bounded (CLIENT_JSON_VALUES); strings may hold NUL. `text` must be the parcel's or outlive it, if `json` of
- * the result points to it; the tree becomes the parcel's. NULL: it failed. */
+/* Parse JSON, bounded (CLIENT_JSON_VALUES); strings may hold NUL. `text` must be the gift's or outlive it, if `json` of
+ * the result points to it; the tree becomes the gift's. NULL: it failed. */
 json_t *reading_parse(struct reading *reading, const char *text, size_t length);
 
 /* Fail: `what` is a sentence's subject, "the field stdout". Returns the result. */
@@ -36,7 +36,7 @@ struct husk_text reading_bytes(struct reading *reading, const json_t *object, co
 struct husk_text reading_required_bytes(struct reading *reading, const json_t *object,
                                         const char *key);
 uint64_t reading_number(struct reading *reading, const json_t *object, const char *key);
-/* A whole number within int; `absent` if it is not there. */
+/* The same within int; `absent` if it is not there. */
 int reading_int(struct reading *reading, const json_t *object, const char *key, int absent);
 double reading_real(struct reading *reading, const json_t *object, const char *key);
 bool reading_flag(struct reading *reading, const json_t *object, const char *key);

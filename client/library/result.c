@@ -2,7 +2,7 @@
 
 #include "base/attributes.h"
 #include "library/entries.h"
-#include "library/parcel.h"
+#include "library/gift.h"
 
 enum {
     NOT_OVER = -1 /* exit code of a command that runs */
@@ -53,5 +53,5 @@ const struct answer_shape result_fetched = {sizeof(struct husk_result), read_fet
 
 struct husk_result *husk_result_free(struct husk_result *result)
 {
-    return parcel_free(result);
+    return gift_free(result);
 }

@@ -1,12 +1,13 @@
 /* Sandboxes: made, looked at, extended, closed. And the health of the service. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/attributes.h"
 #include "husk/limits.h"
 #include "library/answers.h"
 #include "library/complaint.h"
+#include "library/gift.h"
 #include "library/order.h"
-#include "library/parcel.h"
 #include "library/path.h"
 #include "library/patience.h"
 
@@ -51,6 +52,15 @@ static void read_sandbox(struct reading *reading, const json_t *json, const char
     read_usage(reading, reading_object(reading, json, "usage"), ret);
 }
 
+static int by_age(const void *a, const void *b)
+{
+    const struct husk_sandbox *one = *(struct husk_sandbox *const *)a,
+                              *other = *(struct husk_sandbox *const *)b;
+    int order = strcmp(one->created_at, other->created_at);
+    /* Entries of one array: of one second, in the order of the service. */
+    return order ? order : (one > other) - (one < other);
+}
+
 static void read_list(struct reading *reading, const json_t *json, const char *text, void *content)
 {
     struct husk_sandbox_list *ret = content;
@@ -69,6 +79,8 @@ static void read_list(struct reading *reading, const json_t *json, const char *t
         pointers[i] = &all[i];
         i++;
     }
+    if (reading->result == 0)
+        qsort(pointers, i, sizeof *pointers, by_age);
     *ret = (struct husk_sandbox_list){.sandboxes = pointers, .count = i, .json = text};
 }
 
@@ -76,12 +88,12 @@ static const struct answer_shape one = {sizeof(struct husk_sandbox), read_sandbo
 
 struct husk_sandbox *husk_sandbox_free(struct husk_sandbox *sandbox)
 {
-    return parcel_free(sandbox);
+    return gift_free(sandbox);
 }
 
 struct husk_sandbox_list *husk_sandbox_list_free(struct husk_sandbox_list *list)
 {
-    return parcel_free(list);
+    return gift_free(list);
 }
 
 /* --- calls -------------------------------------------------------------------------------------- */
@@ -197,7 +209,7 @@ static const char *join_reasons(struct reading *reading, const json_t *list)
     }
     if (i == 0)
         return "";
-    const char *taken = r == 0 ? parcel_take(reading->parcel, buffer_take(&text)) : NULL;
+    const char *taken = r == 0 ? gift_take(reading->gift, buffer_take(&text)) : NULL;
     if (!taken)
         (void)reading_fail_memory(reading);
     return taken ? taken : "";
@@ -240,5 +252,5 @@ int husk_health(struct husk *husk, struct husk_health **ret, struct husk_error *
 
 struct husk_health *husk_health_free(struct husk_health *health)
 {
-    return parcel_free(health);
+    return gift_free(health);
 }

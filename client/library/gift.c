@@ -1,4 +1,4 @@
-#include "library/parcel.h"
+#include "library/gift.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -11,56 +11,57 @@ struct piece {
     _Alignas(max_align_t) char bytes[];
 };
 
-struct parcel {
+struct gift {
     struct piece *pieces;
     _Alignas(max_align_t) char content[];
 };
 
-static struct parcel *parcel_of(void *content)
+static struct gift *gift_of(void *content)
 {
-    return (struct parcel *)(void *)((char *)content - offsetof(struct parcel, content));
+    return (struct gift *)(void *)((char *)content - offsetof(struct gift, content));
 }
 
-void *parcel_new(size_t size)
+void *gift_new(size_t size)
 {
-    struct parcel *parcel = calloc(1, sizeof *parcel + size);
-    return parcel ? parcel->content : NULL;
+    struct gift *gift = calloc(1, sizeof *gift + size);
+    /* cppcheck-suppress memleak ; gift_of() finds it again */
+    return gift ? gift->content : NULL;
 }
 
-void *parcel_free(void *content)
+void *gift_free(void *content)
 {
     struct piece *next;
     if (!content)
         return NULL;
-    struct parcel *parcel = parcel_of(content);
-    for (struct piece *piece = parcel->pieces; piece; piece = next) {
+    struct gift *gift = gift_of(content);
+    for (struct piece *piece = gift->pieces; piece; piece = next) {
         next = piece->next;
         free(piece->memory);
         json_decref(piece->json);
         free(piece);
     }
-    free(parcel);
+    free(gift);
     return NULL;
 }
 
 static struct piece *add_piece(void *content, size_t size)
 {
-    struct parcel *parcel = parcel_of(content);
+    struct gift *gift = gift_of(content);
     struct piece *piece = size <= SIZE_MAX - sizeof *piece ? calloc(1, sizeof *piece + size) : NULL;
     if (piece) {
-        piece->next = parcel->pieces;
-        parcel->pieces = piece;
+        piece->next = gift->pieces;
+        gift->pieces = piece;
     }
     return piece;
 }
 
-void *parcel_add(void *content, size_t size)
+void *gift_add(void *content, size_t size)
 {
     struct piece *piece = add_piece(content, size);
     return piece ? piece->bytes : NULL;
 }
 
-void *parcel_take(void *content, void *memory)
+void *gift_take(void *content, void *memory)
 {
     struct piece *piece = memory ? add_piece(content, 0) : NULL;
     if (!piece) {
@@ -71,7 +72,7 @@ void *parcel_take(void *content, void *memory)
     return memory;
 }
 
-int parcel_take_json(void *content, json_t *json)
+int gift_take_json(void *content, json_t *json)
 {
     struct piece *piece = add_piece(content, 0);
     if (!piece) {

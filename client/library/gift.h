@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 /* A zeroed structure of `size` bytes. NULL: no memory. */
-void *parcel_new(size_t size);
-void *parcel_free(void *content); /* NULL ok, returns NULL */
+void *gift_new(size_t size);
+void *gift_free(void *content); /* NULL ok, returns NULL */
 
-/* Zeroed memory that lives as long as the parcel. NULL: no memory. */
-void *parcel_add(void *content, size_t size);
+/* Zeroed memory that lives as long as the gift. NULL: no memory. */
+void *gift_add(void *content, size_t size);
 /* Take over what malloc() gave; it is freed at once when there is no memory to remember it. Returns it, or NULL (also for
  * NULL). */
-void *parcel_take(void *content, void *memory);
+void *gift_take(void *content, void *memory);
 /* Take over a reference: texts of the structure may point into it. 0 or -ENOMEM. */
-int parcel_take_json(void *content, json_t *json);
+int gift_take_json(void *content, json_t *json);
