@@ -59,13 +59,16 @@ class Husk:
             **options,
         )
 
-    def terminal(self, *arguments, columns=100, env=None):
-        """Start it on a terminal."""
+    def terminal(self, *arguments, columns=100, env=None, stdin=None):
+        """Start it on a terminal; `stdin` may be a file."""
+        words = [HUSK, *[str(argument) for argument in arguments]]
+        if stdin:
+            words = ["sh", "-c", 'exec "$@" < "$0"', str(stdin), *words]
         return pexpect.spawn(
-            HUSK,
-            [str(argument) for argument in arguments],
+            words[0],
+            words[1:],
             cwd=str(self.folder),
-            env=environment(self.service, TERM="xterm", **(env or {})),
+            env=environment(self.service, **{"TERM": "xterm", **(env or {})}),
             dimensions=(30, columns),
             encoding="utf-8",
             timeout=ANSWER_SECONDS,
