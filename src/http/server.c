@@ -147,6 +147,11 @@ static enum MHD_Result take_body(struct server *server, struct request *request,
     *length = 0;
     if (request->phase == REQUEST_ANSWERED)
         return discard_body(request, offered);
+    /* libmicrohttpd goes on to the next chunk of a body although the connection is suspended. */
+    if (request->phase == REQUEST_PAUSED) {
+        *length = offered;
+        return MHD_YES;
+    }
     if (!request->route->taker) {
         collect_body(server, request, data, offered);
         return MHD_YES;
