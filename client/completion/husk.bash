@@ -11,6 +11,8 @@ _husk_options() {
     run) echo "$_husk_common $_husk_sandbox --code --output --timeout --env --install --upload --get --keep" ;;
     create) echo "$_husk_common $_husk_sandbox --install --env" ;;
     exec) echo "$_husk_common --code --output --timeout --env --auto-install" ;;
+    repl) echo "$_husk_common $_husk_sandbox --keep --output --images --timeout" ;;
+    mcp) echo "$_husk_common --start --root --api-key-file" ;;
     sh) echo "$_husk_common --cwd --timeout --env --no-stdin" ;;
     install) echo "$_husk_common --requirements --upgrade --pre" ;;
     put) echo "$_husk_common --to --exclude" ;;
@@ -40,9 +42,9 @@ _husk_sandboxes() {
 _husk_value() {
     case $2 in
     -n) [ "$1" = sh ] || echo other ;;
-    --output | -o | --upload | -u | --requirements | -r) echo file ;;
+    --output | -o | --upload | -u | --requirements | -r | --root | --api-key-file) echo file ;;
     --env | -e) echo variable ;;
-    --url | --api-key | --code | -c | --timeout | -t | --install | -i | --get | -g | --cwd | -C | --to | --exclude | -x | --name | --ttl | --idle | --memory | -m | --disk | --cpus | --pids)
+    --url | --api-key | --code | -c | --timeout | -t | --install | -i | --get | -g | --cwd | -C | --to | --exclude | -x | --name | --ttl | --idle | --memory | -m | --disk | --cpus | --pids | --images)
         echo other
         ;;
     esac

@@ -350,7 +350,7 @@ def test_help(husk):
     assert verbs[:2] == ["run", "create"] and len(verbs) >= 17
     for verb in verbs:
         said = husk.out(verb, "--help")
-        assert said.startswith(f"Usage: husk {verb}") and said == husk.out("help", verb) and "Example" in said, verb
+        assert said.startswith(f"Usage: husk {verb}") and said == husk.out("help", verb), verb
     assert husk.out("close", "x", "--help") == husk.out("close", "--help")
     assert husk.out("--version") == "husk 0.1.0\n"
     husk("help", "clsoe", status=2)
