@@ -69,13 +69,13 @@ FUZZ_SECONDS ?= 60
 # Everything but the programs' main functions: what a unit test may link.
 TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS) libhusk,$(SOURCES_$(name)))))
 objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
-SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) .ci/run
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) client/completion/husk.bash .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev libcurl4-openssl-dev libedit-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
-PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd valgrind binutils
+PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd valgrind binutils mandoc zsh
 PACKAGES_FUZZ  := clang libclang-rt-dev
 PACKAGES_VM    := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs git ca-certificates
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
@@ -274,6 +274,12 @@ install: build install-library ## install below PREFIX (/usr/local), with DESTDI
 	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-porter husk-fetcher husk-init husk-zygote.so) $(DESTDIR)$(PREFIX)/libexec/husk/
 	install -m 644 README.md README.zh-CN.md $(DESTDIR)$(PREFIX)/share/doc/husk/
 	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
+	install -d $(foreach section,1 3 5 8,$(DESTDIR)$(PREFIX)/share/man/man$(section)) \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -m 755 $(BUILD)/husk $(DESTDIR)$(PREFIX)/bin/husk
+	$(foreach page,$(wildcard client/man/*),install -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/ &&) true
+	install -m 644 client/completion/husk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/husk
+	install -m 644 client/completion/_husk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_husk
 	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf
 	@echo "Next: make image, then systemctl daemon-reload && systemctl enable --now husk"
 
