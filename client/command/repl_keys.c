@@ -69,6 +69,16 @@ static unsigned char key_new_line(EditLine *line, int key)
     return CC_REFRESH;
 }
 
+/* If the kernel cannot be asked: a line that ends with a colon or stands below one wants more, until one is blank. */
+static bool looks_unfinished(const wchar_t *text)
+{
+    size_t length = wcslen(text), start = editor_line_start(text, length);
+    if (wcsspn(text + start, L" \t") == length - start)
+        return false;
+    return text[length - 1] == L':' || text[length - 1] == L'\\' ||
+           (start > 0 && (text[start] == L' ' || text[start] == L'\t'));
+}
+
 static unsigned char key_enter(EditLine *line, int key)
 {
     EDITOR_WITH_TEXT;
@@ -81,9 +91,10 @@ static unsigned char key_enter(EditLine *line, int key)
     _cleanup_free_ char *code = narrow_of(text);
     struct husk_completeness *completeness =
         code ? editor->hooks.completeness(code, editor->hooks.user) : NULL;
-    bool more = completeness && strcmp(completeness->status, "incomplete") == 0;
+    bool more =
+        completeness ? strcmp(completeness->status, "incomplete") == 0 : looks_unfinished(text);
     if (more) {
-        _cleanup_free_ wchar_t *indent = wide_of(completeness->indent);
+        _cleanup_free_ wchar_t *indent = wide_of(completeness ? completeness->indent : "");
         bool blank = indent && wcsspn(indent, L" \t") == wcslen(indent);
         el_cursor(editor->line, (int)length);
         new_line(editor, blank ? indent : L"");

@@ -18,7 +18,7 @@ static void note(int number)
     int kept = errno;
     unsigned char byte = (unsigned char)number;
     if (number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-        ended = 1;
+        ended = number;
     /* A full pipe has enough of them. */
     (void)!write(ends[1], &byte, 1);
     errno = kept;
@@ -61,7 +61,7 @@ int signals_take(void)
     return read_some(ends[0], &byte, 1) == 1 ? byte : 0;
 }
 
-bool signals_ended(void)
+int signals_ended(void)
 {
     return ended;
 }

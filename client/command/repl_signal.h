@@ -13,5 +13,5 @@ void signals_catch_stop(bool on);
 
 int signals_descriptor(void); /* readable: one has come */
 int signals_take(void);       /* its number; 0: none has come */
-/* Has there been one that asks the program to end? It stays true. */
-bool signals_ended(void);
+/* The one that asked the program to end; 0: none did. */
+int signals_ended(void);

@@ -1,17 +1,8 @@
 #include "command/wide.h"
 
-#include <langinfo.h>
 #include <limits.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-
-void wide_begin(void)
-{
-    setlocale(LC_CTYPE, "");
-    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-        setlocale(LC_CTYPE, "C.UTF-8");
-}
 
 wchar_t *wide_of(const char *text)
 {

@@ -1,11 +1,8 @@
-/* UTF-8 and wide characters, which the editor counts in. The locale must be one of UTF-8 (wide_begin). */
+/* UTF-8 and wide characters, which the editor counts in. The locale must be one of UTF-8, as main() makes it. */
 #pragma once
 
 #include <stddef.h>
 #include <wchar.h>
-
-/* All text is UTF-8, whatever the locale says; the rest of it is the user's. Once, at the start. */
-void wide_begin(void);
 
 /* For free(). NULL: no memory. What is not UTF-8 becomes U+FFFD; what cannot be written is left out. */
 wchar_t *wide_of(const char *text);
