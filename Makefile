@@ -48,7 +48,7 @@ LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
 # The client: a library, static and shared, and the command, which links the static one.
-SOURCES_libhusk     := $(wildcard client/library/*.c) src/base/buffer.c src/base/percent.c
+SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c percent.c text.c)
 SOURCES_husk        := $(wildcard client/command/*.c) $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
 LIBS_libhusk        := -lcurl -ljansson
 LIBS_husk           := $(LIBS_libhusk) -larchive -ledit -luuid
@@ -164,6 +164,13 @@ $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	@echo "  test    $<"
 	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(TESTABLE)) \
 	    -lcmocka $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter)) -o $@
+
+# Those of the client link the client: the service may have the same names.
+CLIENT_TESTABLE := $(filter-out %/main.c,$(SOURCES_husk))
+$(BUILD)/unit/test_client_%: tests/unit/test_client_%.c $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a
+	@mkdir -p $(@D)
+	@echo "  test    $<"
+	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a -lcmocka $(LIBS_husk) -o $@
 
 $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"

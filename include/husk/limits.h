@@ -207,6 +207,21 @@ enum {
     /* Of one started process: argv, the working directory, the sandbox's environment and its own */
     MAX_INIT_STRINGS_BYTES = MAX_COMMAND_BYTES + 2 * MAX_ENV_BYTES + 8 * KIB,
     MAX_KERNEL_LOG_BYTES = 16 * KIB, /* last words of a kernel that did not start */
+
+    /* The client library: what it takes from whatever listens where Husk should */
+    CLIENT_ANSWER_BYTES = 256 * MIB, /* of JSON */
+    CLIENT_PROBLEM_BYTES = 1 * MIB,  /* of an answer that says no */
+    CLIENT_LINE_BYTES = 96 * MIB,    /* of a stream: one event; MAX_PENDING_BYTES, and some more */
+    CLIENT_HEADER_BYTES = 64 * KIB,  /* of one answer, interim ones and trailers included */
+    CLIENT_JSON_VALUES =
+        8 * 1024 * 1024,            /* in one answer: each costs some forty bytes when parsed */
+    CLIENT_PATH_BYTES = 8 * KIB,    /* of a path that a caller names, before it is encoded */
+    CLIENT_NAME_BYTES = 256,        /* of a sandbox, an execution, a command, a package */
+    CLIENT_URL_BYTES = 4 * KIB,     /* of a service */
+    CLIENT_INSTALL_BYTES = 1 * MIB, /* of the lines of an install, together */
+    CLIENT_SLOW_SECONDS = 120, /* for calls that wait for a kernel or its end: create, restart, … */
+    CLIENT_UNPACK_SECONDS = PORTER_SECONDS, /* for what a porter does with folders and archives */
+    CLIENT_RETRY_SECONDS = 5,               /* at most, between two attempts */
 };
 
 #define LEAST_TIMEOUT  0.001 /* seconds, of code and of a command */
