@@ -1,4 +1,4 @@
-#include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -113,6 +113,14 @@ static int on_event(const struct husk_event *event, void *user)
     return r == 0 && event->kind == HUSK_EVENT_INPUT ? ask(run, event) : r;
 }
 
+/* One that came too late must not hit the next call. */
+static void swallow_cancellation(struct repl *repl)
+{
+    struct husk_health *health = NULL;
+    if (husk_health(repl->session->husk, &health, NULL) == 0)
+        husk_health_free(health);
+}
+
 static int execute(struct repl *repl, const char *cell, struct husk_result **ret)
 {
     struct session *session = repl->session;
@@ -133,12 +141,8 @@ static int execute(struct repl *repl, const char *cell, struct husk_result **ret
     r = husk_execute_streaming(session->husk, repl->sandbox, &code, on_event, &run, ret,
                                &session->error);
     terminal_unhush();
-    if (interrupter_end(&run.interrupter) && session->error.kind != HUSK_ERROR_CANCELLED) {
-        /* The cancellation came too late: it must not hit the next call. */
-        struct husk_health *health = NULL;
-        if (husk_health(session->husk, &health, NULL) == 0)
-            husk_health_free(health);
-    }
+    if (interrupter_end(&run.interrupter) && session->error.kind != HUSK_ERROR_CANCELLED)
+        swallow_cancellation(repl);
     return r;
 }
 
@@ -177,23 +181,50 @@ void repl_run(struct repl *repl, const char *cell)
 
 /* --- questions to the kernel ---------------------------------------------------------------------- */
 
+/* A question may take long: the first completion does. Ctrl-C ends it. */
+static bool question_begin(struct repl *repl, struct interrupter *interrupter)
+{
+    return !repl->gone &&
+           interrupter_begin(interrupter, repl->session->husk, repl->messenger, repl->sandbox) == 0;
+}
+
+static void question_end(struct repl *repl, struct interrupter *interrupter,
+                         const struct husk_error *error)
+{
+    if (!interrupter_end(interrupter))
+        return;
+    if (error->kind != HUSK_ERROR_CANCELLED)
+        swallow_cancellation(repl);
+    /* The editor drops what is typed. */
+    if (!signals_ended())
+        raise(SIGINT);
+}
+
 struct husk_completeness *repl_completeness(const char *code, void *user)
 {
     struct repl *repl = user;
+    struct interrupter interrupter;
+    struct husk_error error = {};
     struct husk_completeness *completeness = NULL;
-    if (repl->gone ||
-        husk_is_complete(repl->session->husk, repl->sandbox, code, &completeness, NULL) < 0)
+    if (!question_begin(repl, &interrupter))
         return NULL;
+    if (husk_is_complete(repl->session->husk, repl->sandbox, code, &completeness, &error) < 0)
+        completeness = NULL;
+    question_end(repl, &interrupter, &error);
     return completeness;
 }
 
 struct husk_completion *repl_complete(const char *code, size_t cursor, void *user)
 {
     struct repl *repl = user;
+    struct interrupter interrupter;
+    struct husk_error error = {};
     struct husk_completion *completion = NULL;
-    if (repl->gone ||
-        husk_complete(repl->session->husk, repl->sandbox, code, cursor, &completion, NULL) < 0)
+    if (!question_begin(repl, &interrupter))
         return NULL;
+    if (husk_complete(repl->session->husk, repl->sandbox, code, cursor, &completion, &error) < 0)
+        completion = NULL;
+    question_end(repl, &interrupter, &error);
     return completion;
 }
 

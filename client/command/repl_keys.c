@@ -7,6 +7,7 @@
 #include "base/attributes.h"
 #include "base/failure.h"
 #include "command/repl_editor_inside.h"
+#include "command/repl_signal.h"
 #include "command/wide.h"
 #include "husk.h"
 #include "husk/limits.h"
@@ -40,6 +41,13 @@ static unsigned char take_out(struct editor *editor, wchar_t *text, size_t from,
 static bool keys_wait(void)
 {
     struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&ready, 1, 0) > 0;
+}
+
+/* Ctrl-C came while the kernel was asked: it is for the editor, which drops the cell. */
+static bool signal_waits(void)
+{
+    struct pollfd ready = {.fd = signals_descriptor(), .events = POLLIN};
     return poll(&ready, 1, 0) > 0;
 }
 
@@ -91,16 +99,16 @@ static unsigned char key_enter(EditLine *line, int key)
     _cleanup_free_ char *code = narrow_of(text);
     struct husk_completeness *completeness =
         code ? editor->hooks.completeness(code, editor->hooks.user) : NULL;
+    bool stopped = signal_waits();
     bool more =
         completeness ? strcmp(completeness->status, "incomplete") == 0 : looks_unfinished(text);
     if (more) {
         _cleanup_free_ wchar_t *indent = wide_of(completeness ? completeness->indent : "");
         bool blank = indent && wcsspn(indent, L" \t") == wcslen(indent);
-        el_cursor(editor->line, (int)length);
         new_line(editor, blank ? indent : L"");
     }
     husk_completeness_free(completeness);
-    return more ? CC_REFRESH : editor_finish(editor, END_CELL);
+    return more || stopped ? CC_REFRESH : editor_finish(editor, END_CELL);
 }
 
 static unsigned char key_control_d(EditLine *line, int key)
