@@ -21,7 +21,8 @@
  * in the history.
  *
  *   service not reachable   said; the cell stands at the prompt, Enter tries again
- *   connection broke        said, and that the cell may have run; the next cell connects anew
+ *   connection broke        said, and that the cell may have run, or may run still; the next cell connects anew, and waits for its end: then Ctrl-C
+ *                           interrupts the earlier one
  *   sandbox closed, expired said; the cell stands at the prompt, and the next one runs in a new sandbox
  *   kernel replaced         said: variables are gone, files are still there; cells count from 1 again
  *
@@ -44,6 +45,7 @@ struct repl {
     bool own;                 /* made by us: it is closed at the end */
     bool keep;                /* unless this was said */
     bool gone;                /* it is no more: the next cell makes another one */
+    bool orphan;              /* a cell may still run there, whose connection broke */
     double timeout;           /* of a cell; 0: the service's own */
     uint64_t count;           /* number of the next cell */
     struct display display;

@@ -25,13 +25,14 @@ static bool continues(const char *line)
     return false;
 }
 
-/* Two line feeds end a block. What is not known counts as whole: the kernel will say what is wrong with it. */
-static bool is_whole(struct session *session, const char *sandbox, struct buffer *cell)
+/* What is not known counts as whole: the kernel will say what is wrong with it. */
+static bool is_whole(struct session *session, const char *sandbox, const struct buffer *cell,
+                     const char *end)
 {
     _cleanup_buffer_ struct buffer code = {};
     struct husk_completeness *completeness = NULL;
-    if (buffer_append(&code, cell->data, cell->length) < 0 ||
-        buffer_append_text(&code, "\n\n") < 0 || !buffer_text(&code) ||
+    if (buffer_append(&code, cell->data, cell->length) < 0 || buffer_append_text(&code, end) < 0 ||
+        !buffer_text(&code) ||
         husk_is_complete(session->husk, sandbox, code.data, &completeness, &session->error) < 0)
         return true;
     bool whole = strcmp(completeness->status, "incomplete") != 0;
@@ -55,7 +56,9 @@ static bool is_magic(const struct buffer *cell)
 static int run_cell(struct session *session, const char *sandbox, struct execute_options *options)
 {
     struct show show;
-    int status = execute_and_show(session, sandbox, options, &show);
+    int status = is_blank(options->text.data, options->text.length)
+                     ? EXIT_GOOD
+                     : execute_and_show(session, sandbox, options, &show);
     buffer_clear(&options->text);
     return status;
 }
@@ -67,18 +70,23 @@ int batch_run(struct session *session, const char *sandbox, struct execute_optio
     *cell = BUFFER_LIMITED(MAX_CODE_BYTES);
     while (!interruption_signal()) {
         _cleanup_free_ char *line = terminal_read_line(false);
-        bool ended = !line || (!continues(line) && !is_magic(cell));
-        if (cell->length > 0 && ended && (!line || is_whole(session, sandbox, cell)))
-            status =
-                is_blank(cell->data, cell->length) ? status : run_cell(session, sandbox, options);
+        /* A block ends where the next statement begins, and as if there were a blank line. */
+        bool next = !line || (!continues(line) && !is_magic(cell));
+        if (cell->length > 0 && next && (!line || is_whole(session, sandbox, cell, "\n\n")))
+            status = run_cell(session, sandbox, options);
         if (!line)
             break;
-        if (ended && cell->length > 0 && is_blank(cell->data, cell->length))
-            buffer_clear(cell);
+        bool first = cell->length == 0;
         if (buffer_append_text(cell, line) < 0 || buffer_append_text(cell, "\n") < 0) {
             say("The code is too long.");
             return EXIT_USAGE;
         }
+        /* A statement of one line is run at once: the next line may be for its input(). */
+        cell->length--;
+        bool simple = first && is_whole(session, sandbox, cell, "");
+        cell->length++;
+        if (simple)
+            status = run_cell(session, sandbox, options);
     }
     return interruption_signal() ? interruption_status() : status;
 }

@@ -62,7 +62,10 @@ static void tell(struct repl *repl, const struct husk_error *error, const char *
     case HUSK_ERROR_TIMEOUT:
     case HUSK_ERROR_ANSWER:
         display_note(display, "%s", error->message);
-        display_note(display, "The cell may have run, or not; the next one connects anew.");
+        display_note(display,
+                     "The cell may have run, or still run. The next one connects anew; if it has "
+                     "to wait, Ctrl-C interrupts this one.");
+        repl->orphan = true;
         return;
     case HUSK_ERROR_CONNECT:
         display_note(display, "%s", error->message);
@@ -107,8 +110,10 @@ static int ask(struct run *run, const struct husk_event *event)
 static int on_event(const struct husk_event *event, void *user)
 {
     struct run *run = user;
-    if (event->kind == HUSK_EVENT_START)
+    if (event->kind == HUSK_EVENT_START) {
         interrupter_started(&run->interrupter);
+        run->repl->orphan = false;
+    }
     int r = display_event(&run->repl->display, event);
     return r == 0 && event->kind == HUSK_EVENT_INPUT ? ask(run, event) : r;
 }
@@ -137,6 +142,8 @@ static int execute(struct repl *repl, const char *cell, struct husk_result **ret
                           "no thread can be started: %s", strerror(-r));
         return -HUSK_ERROR_MEMORY;
     }
+    if (repl->orphan)
+        interrupter_started(&run.interrupter);
     terminal_hush();
     r = husk_execute_streaming(session->husk, repl->sandbox, &code, on_event, &run, ret,
                                &session->error);

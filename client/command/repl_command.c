@@ -140,7 +140,7 @@ static bool dispatch(struct repl *repl, int argc, const char **argv)
         repl->session->error = (struct husk_error){};
         return commands[i].inside && !repl_sandbox(repl) ? true : commands[i].run(repl, argc, argv);
     }
-    display_note(&repl->display, "%s: not so. :help tells what there is.", argv[0]);
+    display_note(&repl->display, "There is no %s, or it wants other words. :help tells.", argv[0]);
     return true;
 }
 

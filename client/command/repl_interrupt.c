@@ -31,7 +31,7 @@ static void give_up(struct interrupter *interrupter)
 {
     atomic_store(&interrupter->given_up, true);
     husk_cancel(interrupter->running);
-    if (interrupter->sends)
+    if (atomic_load(&interrupter->sending))
         husk_cancel(interrupter->messenger);
 }
 
@@ -49,21 +49,37 @@ static void *send_interrupt(void *user)
         atomic_store(&interrupter->given_up, true);
         husk_cancel(interrupter->running);
     }
+    atomic_store(&interrupter->sending, false);
     return NULL;
+}
+
+static void join_sender(struct interrupter *interrupter)
+{
+    if (interrupter->sender_there)
+        pthread_join(interrupter->sender, NULL);
+    interrupter->sender_there = false;
+}
+
+static void begin_sending(struct interrupter *interrupter)
+{
+    join_sender(interrupter);
+    interrupter->first = now_ms();
+    atomic_store(&interrupter->sending, true);
+    interrupter->sender_there =
+        pthread_create(&interrupter->sender, NULL, send_interrupt, interrupter) == 0;
+    if (!interrupter->sender_there)
+        give_up(interrupter);
 }
 
 static void on_interrupt(struct interrupter *interrupter)
 {
     raise_event(interrupter->came);
-    if (interrupter->count++ == 0)
-        interrupter->first = now_ms();
-    bool patient = now_ms() - interrupter->first < INTERRUPT_PATIENCE * 1000;
-    if (!patient || !atomic_load(&interrupter->started))
+    if (!atomic_load(&interrupter->started))
         give_up(interrupter);
-    else if (interrupter->sends)
+    else if (!atomic_load(&interrupter->sending))
+        begin_sending(interrupter);
+    else if (now_ms() - interrupter->first < INTERRUPT_PATIENCE * 1000)
         say_underway();
-    else if (pthread_create(&interrupter->sender, NULL, send_interrupt, interrupter) == 0)
-        interrupter->sends = true;
     else
         give_up(interrupter);
 }
@@ -120,8 +136,7 @@ bool interrupter_end(struct interrupter *interrupter)
 {
     raise_event(interrupter->over);
     pthread_join(interrupter->thread, NULL);
-    if (interrupter->sends)
-        pthread_join(interrupter->sender, NULL);
+    join_sender(interrupter);
     close_fd(interrupter->over);
     close_fd(interrupter->came);
     return atomic_load(&interrupter->given_up);

@@ -1,6 +1,6 @@
 /* Ctrl-C while a cell runs. The thread of the prompt waits in the library for what the cell says; a second one, which lives as long as the cell,
- * takes the signals (repl_signal.h), and a third one, from the first Ctrl-C on, waits for the interrupt to be answered, with a
- * client of its own:
+ * takes the signals (repl_signal.h), and a third one, the sender, waits for an interrupt to be answered, with a client of its
+ * own:
  *
  * - The first Ctrl-C interrupts what runs. The service does the rest: code that does not stop within 2 s gets a signal, 2 s later its kernel is
  *   replaced, and the result says that variables are lost. So a second Ctrl-C needs not do more, and does not: pressing it twice in a hurry
@@ -30,15 +30,15 @@ struct interrupter {
     int came; /* readable since the first Ctrl-C */
     atomic_bool started;
     atomic_bool given_up; /* the call was cancelled */
-    bool sends;           /* there is a sender */
-    unsigned count;
-    uint64_t first; /* when the first one came */
+    atomic_bool sending;  /* the sender waits for an answer */
+    bool sender_there;    /* it is to be joined */
+    uint64_t first;       /* when the interrupt was sent */
 };
 
 /* All of it is borrowed until interrupter_end(). 0 or -errno. */
 int interrupter_begin(struct interrupter *interrupter, struct husk *running, struct husk *messenger,
                       const char *sandbox);
-/* What runs from now on is the cell. */
+/* What runs from now on is the cell, or an earlier one of ours. */
 void interrupter_started(struct interrupter *interrupter);
 /* Readable: there is no point in waiting for a line that input() wants. */
 int interrupter_descriptor(const struct interrupter *interrupter);

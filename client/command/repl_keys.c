@@ -274,8 +274,9 @@ static unsigned char key_paste(EditLine *line, int key)
             return CC_ERROR;
         wmemmove(last, last + 1, MARK_LENGTH - 1);
         last[MARK_LENGTH - 1] = c;
-        bool second = c == L'\n' && before == L'\r';
-        before = c;
+        /* A line break may come as one or as both, in the order that the terminal's settings make. */
+        bool second = (c == L'\n' && before == L'\r') || (c == L'\r' && before == L'\n');
+        before = second ? 0 : c;
         c = c == L'\r' ? L'\n' : c;
         bool wanted = c == L'\n' || c == L'\t' || c == 0x1b || (c >= L' ' && !iswcntrl((wint_t)c));
         if (wanted && !second && length < MAX_PASTE_CHARACTERS)
