@@ -206,8 +206,8 @@ def test_inspection(prompt):
     assert prompt.shows("husky(kernel)")
     prompt.until_prompt(2)
     prompt.send("husky??", ENTER)
+    prompt.until(lambda: len([line for line in prompt.lines() if line.endswith("return kernel")]) == 2, "the source")
     prompt.until_prompt(2)
-    assert len([line for line in prompt.lines() if line.endswith("return kernel")]) == 2
     prompt.send("nothing_of_this_name?", ENTER)
     prompt.until_shown("There is no nothing_of_this_name.")
 
