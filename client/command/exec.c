@@ -48,7 +48,7 @@ int verb_exec(const struct invocation *invocation, int argc, char **argv)
     const struct option table[] = {
         EXECUTE_OPTIONS(&options), {"auto-install", '\0', OPTION_FLAG, &options.auto_install}, {}};
     _cleanup_session_ struct session session = {
-        .line = {.options = table, .least = 1, .free_after = 2}};
+        .line = {.options = table, .least = 1, .most = ANY_NUMBER, .free_after = 2}};
     struct show show;
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;
@@ -113,8 +113,6 @@ static int run_command(struct session *session, const struct sh_options *options
     if (r < 0)
         return session_failed(session);
     show_result(&show, result);
-    if (!strcmp(result->status, "timeout") && !session->invocation->json)
-        say("the command did not end in time");
     return exit_of_result(result);
 }
 
@@ -127,7 +125,7 @@ int verb_sh(const struct invocation *invocation, int argc, char **argv)
                                    {"no-stdin", 'n', OPTION_FLAG, &options.no_stdin},
                                    {}};
     _cleanup_session_ struct session session = {
-        .line = {.options = table, .least = 2, .free_after = 2}};
+        .line = {.options = table, .least = 2, .most = ANY_NUMBER, .free_after = 2}};
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;
     int status = load_input(&options);

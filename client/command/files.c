@@ -1,4 +1,6 @@
 /* `husk put`, `get`, `files` and `rm`. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -72,7 +74,8 @@ int verb_put(const struct invocation *invocation, int argc, char **argv)
     struct send_order order = {};
     const struct option table[] = {
         {"to", '\0', OPTION_TEXT, &order.to}, {"exclude", 'x', OPTION_WORDS, &order.excludes}, {}};
-    _cleanup_session_ struct session session = {.line = {.options = table, .least = 2}};
+    _cleanup_session_ struct session session = {
+        .line = {.options = table, .least = 2, .most = ANY_NUMBER}};
     int status = EXIT_USAGE;
     if (!session_begin(&session, invocation, argc, argv) || !session_guard(&session)) {
         status = session.line.status;
@@ -93,7 +96,8 @@ int verb_get(const struct invocation *invocation, int argc, char **argv)
 {
     struct receive_order order = {};
     const struct option table[] = {{"output", 'o', OPTION_TEXT, &order.local}, {}};
-    _cleanup_session_ struct session session = {.line = {.options = table, .least = 2}};
+    _cleanup_session_ struct session session = {
+        .line = {.options = table, .least = 2, .most = ANY_NUMBER}};
     if (!session_begin(&session, invocation, argc, argv) || !session_guard(&session))
         return session.line.status;
     const struct words *words = &session.line.words;
@@ -129,8 +133,10 @@ int verb_files(const struct invocation *invocation, int argc, char **argv)
         const struct husk_file *file = &list->files[i];
         char size[HUMAN_SIZE] = "";
         bool inner = !strcmp(file->type, "inode/directory");
-        if (!inner)
+        if (!inner && session.invocation->terminal)
             human_bytes(file->size, size);
+        else if (!inner)
+            (void)snprintf(size, sizeof size, "%" PRIu64, file->size);
         _cleanup_free_ char *path = must_format("%s%s", file->path, inner ? "/" : "");
         table_add(&output, (const char *const[]){size, file->modified_at, path});
     }
@@ -141,7 +147,7 @@ int verb_files(const struct invocation *invocation, int argc, char **argv)
 
 int verb_rm(const struct invocation *invocation, int argc, char **argv)
 {
-    _cleanup_session_ struct session session = {.line = {.least = 2}};
+    _cleanup_session_ struct session session = {.line = {.least = 2, .most = ANY_NUMBER}};
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;
     const struct words *words = &session.line.words;

@@ -266,7 +266,7 @@ bool command_line_read(struct command_line *line, const struct invocation *invoc
         say("Something is missing behind `husk %s`.", argv[0]);
         return wrong(&reader);
     }
-    if (line->most && line->words.count > line->most) {
+    if (line->words.count > line->most) {
         say("'%s' is too much for `husk %s`.", line->words.items[line->most], argv[0]);
         return wrong(&reader);
     }

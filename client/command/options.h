@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/attributes.h"
 #include "command/verb.h"
@@ -44,13 +45,15 @@ struct variables {
 
 struct command_line {
     const struct option *options;
-    size_t least, most; /* words that the verb wants; most 0: any number */
+    size_t least, most; /* words that the verb wants */
     size_t
         free_after; /* after so many words all others are words, too: arguments of somebody else's program. 0: never */
     struct invocation invocation; /* what is known with this verb's options */
     struct words words;
     int status; /* of the program, when reading has ended it */
 };
+
+#define ANY_NUMBER SIZE_MAX
 
 #define _cleanup_words_        _cleanup_(words_free)
 #define _cleanup_variables_    _cleanup_(variables_free)

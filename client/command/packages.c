@@ -41,7 +41,8 @@ int verb_install(const struct invocation *invocation, int argc, char **argv)
                                    {"upgrade", 'U', OPTION_FLAG, &order.upgrade},
                                    {"pre", '\0', OPTION_FLAG, &order.pre},
                                    {}};
-    _cleanup_session_ struct session session = {.line = {.options = table, .least = 1}};
+    _cleanup_session_ struct session session = {
+        .line = {.options = table, .least = 1, .most = ANY_NUMBER}};
     _cleanup_buffer_ struct buffer text = {};
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;

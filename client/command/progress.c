@@ -25,10 +25,10 @@ void progress_begin(struct progress *progress, const struct invocation *invocati
                                   .started_ms = now_ms()};
 }
 
-static bool is_due(struct progress *progress)
+static bool is_due(struct progress *progress, uint64_t patience)
 {
     uint64_t now = now_ms();
-    if (!progress->wanted || now - progress->started_ms < PATIENCE_MS ||
+    if (!progress->wanted || now - progress->started_ms < patience ||
         (progress->drawn && now - progress->drawn_ms < REDRAW_MS))
         return false;
     progress->drawn_ms = now;
@@ -54,7 +54,7 @@ static void draw(struct progress *progress, const char *text)
 int progress_bytes(uint64_t done, uint64_t total, void *user)
 {
     struct progress *progress = user;
-    if (!is_due(progress))
+    if (!is_due(progress, PATIENCE_MS))
         return 0;
     if (progress->done)
         done = *progress->done;
@@ -81,7 +81,7 @@ int progress_bytes(uint64_t done, uint64_t total, void *user)
 
 void progress_text(struct progress *progress, const char *text)
 {
-    if (!is_due(progress))
+    if (!is_due(progress, 0))
         return;
     char passed[HUMAN_SIZE];
     human_duration((now_ms() - progress->started_ms) / 1000, passed);

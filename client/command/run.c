@@ -115,7 +115,8 @@ int verb_run(const struct invocation *invocation, int argc, char **argv)
                                    {"get", 'g', OPTION_WORDS, &options.wanted},
                                    {"keep", 'k', OPTION_FLAG, &options.keep},
                                    {}};
-    _cleanup_session_ struct session session = {.line = {.options = table, .free_after = 1}};
+    _cleanup_session_ struct session session = {
+        .line = {.options = table, .most = ANY_NUMBER, .free_after = 1}};
     _cleanup_(husk_sandbox_free_cleanup) struct husk_sandbox *sandbox = NULL;
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;

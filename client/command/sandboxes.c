@@ -86,7 +86,7 @@ int verb_create(const struct invocation *invocation, int argc, char **argv)
                                    {"install", 'i', OPTION_WORDS, &options.packages},
                                    {"env", 'e', OPTION_VARIABLES, &options.variables},
                                    {}};
-    _cleanup_session_ struct session session = {.line = {.options = table}};
+    _cleanup_session_ struct session session = {.line = {.options = table, .most = ANY_NUMBER}};
     _cleanup_(husk_sandbox_free_cleanup) struct husk_sandbox *sandbox = NULL;
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;
@@ -260,7 +260,7 @@ int verb_close(const struct invocation *invocation, int argc, char **argv)
     bool all = false, yes = false;
     const struct option table[] = {
         {"all", 'a', OPTION_FLAG, &all}, {"yes", 'y', OPTION_FLAG, &yes}, {}};
-    _cleanup_session_ struct session session = {.line = {.options = table}};
+    _cleanup_session_ struct session session = {.line = {.options = table, .most = ANY_NUMBER}};
     if (!session_begin(&session, invocation, argc, argv))
         return session.line.status;
     const struct words *words = &session.line.words;

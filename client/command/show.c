@@ -80,6 +80,7 @@ static int show_exit(struct show *show, const char *value)
 
 static int show_error(struct show *show, const struct husk_event *event)
 {
+    show->told = true;
     if (event->error && !strcmp(event->error, "SystemExit"))
         return show_exit(show, event->error_value);
     if (event->traceback && *event->traceback)
@@ -149,6 +150,9 @@ void show_result(struct show *show, const struct husk_result *result)
         (void)put_json(show, result->json);
         return;
     }
+    /* A kernel that died had no last words. */
+    if (result->error && !show->told && strcmp(result->status, "timeout") != 0)
+        say("%s: %s", result->error, result->error_value ? result->error_value : "");
     if (show->invocation->quiet)
         return;
     if (result->truncated)
@@ -156,7 +160,8 @@ void show_result(struct show *show, const struct husk_result *result)
     if (result->state_lost)
         say("the kernel was started anew: its variables are gone");
     if (!strcmp(result->status, "timeout"))
-        say("for more time: --timeout SECONDS");
+        say("%s It may have more with --timeout TIME.",
+            result->error_value ? result->error_value : "It did not end in time.");
 }
 
 static void finish(struct defuse *defuse, int fd)

@@ -17,6 +17,7 @@ struct show {
     struct figures figures;
     struct defuse out, error; /* on terminals */
     bool broken;              /* nobody reads our output */
+    bool told;                /* an error was shown */
     uint64_t files;           /* that it made or changed */
     char first_file[256];
 };

@@ -158,6 +158,18 @@ def test_put(sandbox):
     assert answer.status_code == 201 and content(sandbox, "chunked") == b"".join(b"part%d " % i for i in range(1000))
 
 
+@pytest.mark.parametrize("size", [1, 3, 50, 150, 1000])
+def test_form_in_chunks(service, sandbox, size):
+    """All of them in one packet: those behind the beginning of a file wait until there is a place for it."""
+    body = form(('name="file"; filename="a"', b"of a " * 100), ('name="file"; filename="b"', b""), ('name="file"; filename="c"', b"of c"))
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[at : at + size]), body[at : at + size]) for at in range(0, len(body), size))
+    head = f"POST {sandbox.path}/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=XX\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port), 10) as peer:
+        peer.sendall(head.encode() + chunks + b"0\r\n\r\n")
+        assert b" 200 " in peer.recv(1000).partition(b"\r\n")[0]
+    assert listing(sandbox) == {"a": 500, "b": 0, "c": 4} and content(sandbox, "a") == b"of a " * 100
+
+
 def test_expect_continue(shared):
     """A client that asks first gets its answer before it sends anything."""
     with socket.create_connection(("127.0.0.1", shared.service.port), 10) as peer:
