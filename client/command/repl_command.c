@@ -21,19 +21,18 @@ enum {
 DEFINE_CLEANUP(struct husk_file_list, husk_file_list_free);
 
 static const char help[] =
-    "Enter runs a cell when it is complete; Alt-Enter adds a line. Tab completes, name? tells "
-    "about a\n"
-    "name, name?? shows its source. Up and Down go through cells that begin with what is typed, "
-    "Ctrl-R\n"
-    "searches them. Ctrl-C drops the line, or interrupts the cell that runs. Ctrl-D ends.\n"
-    "!command runs a command of the shell in the sandbox, %pip install PACKAGE installs.\n"
+    "Enter runs a cell when it is complete; Alt-Enter adds a line. Tab completes.\n"
+    "name? tells about a name, name?? shows its source. Up and Down go through cells\n"
+    "that begin with what is typed, Ctrl-R searches them. Ctrl-C drops what is\n"
+    "typed, or interrupts the cell that runs; Ctrl-D ends. !command is for the shell\n"
+    "of the sandbox, %pip install PACKAGE installs.\n"
     "\n"
-    "  :files [FOLDER]        what is in the sandbox\n"
-    "  :get PATH [LOCAL]      a file or folder of the sandbox becomes one of this machine\n"
-    "  :put LOCAL [PATH]      the other way round\n"
-    "  :restart               a fresh kernel: variables are gone, files stay\n"
-    "  :help                  this\n"
-    "  :quit                  as Ctrl-D\n";
+    "  :files [FOLDER]     what is in the sandbox\n"
+    "  :get PATH [LOCAL]   fetch a file or a folder from the sandbox\n"
+    "  :put LOCAL [PATH]   send one to it\n"
+    "  :restart            a fresh kernel: variables are gone, files stay\n"
+    "  :help               this\n"
+    "  :quit               as Ctrl-D\n";
 
 static bool on_help(struct repl *repl, int argc, const char **argv)
 {
