@@ -53,20 +53,23 @@ SOURCES_husk        := $(wildcard client/command/*.c) $(filter-out $(LINKS),$(wi
 LIBS_libhusk        := -lcurl -ljansson
 LIBS_husk           := $(LIBS_libhusk) -larchive -ledit -luuid
 SONAME              := libhusk.so.0
+VERSION             := $(shell sed -n 's/.*HUSK_VERSION "\(.*\)"/\1/p' include/husk/version.h)
+# 0.1.0 is libhusk.so.0.1.0, whose soname is libhusk.so.0.
+LIBRARY_FILE        := libhusk.so.$(VERSION)
 PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter husk-fetcher
 # The service with what the conformance suite of MCP calls, for the tests only.
 CONFORMANCE := tests/conformance/catalog.c $(filter-out src/mcp/catalog.c,$(SOURCES_huskd))
 UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # Everything but the programs' main functions: what a unit test may link.
-TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
+TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS) libhusk,$(SOURCES_$(name)))))
 objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
-SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) .ci/run
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) client/completion/husk.bash .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev libcurl4-openssl-dev libedit-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
-PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd
+PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd valgrind binutils mandoc zsh
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
 # List what is missing, then install it.
@@ -82,7 +85,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test bench lint install clean clean-images packages-build packages-image packages-test packages-lint
+.PHONY: help run build image test bench lint install install-library clean clean-images packages-build packages-image packages-test packages-lint
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -92,7 +95,7 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 
 build: packages-build ## compile everything into build/
 	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so \
-	    $(BUILD)/husk $(BUILD)/$(SONAME)
+	    $(BUILD)/husk $(BUILD)/$(SONAME) $(BUILD)/libhusk.a
 
 packages-build packages-image packages-test packages-lint: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
@@ -120,16 +123,36 @@ $(BUILD)/library/%.o: %.c
 	@echo "  compile $< (library)"
 	@$(CC) $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -c $< -o $@
 
+# Programs without sanitizers must be able to load the shared one (the tests' Python does), so it never has any.
+$(BUILD)/shared/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  compile $< (library)"
+	@$(CC) $(filter-out -fPIE -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -c $< -o $@
+
 LIBRARY := $(patsubst %.c,$(BUILD)/library/%.o,$(SOURCES_libhusk))
-$(BUILD)/$(SONAME): $(LIBRARY)
+SHARED  := $(if $(SAN),$(LIBRARY:$(BUILD)/library/%=$(BUILD)/shared/%),$(LIBRARY))
+$(BUILD)/$(SONAME): $(SHARED)
 	@echo "  shared  $@"
-	@$(CC) $(filter-out -pie,$(LINKING)) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $^ $(LIBS_libhusk) -o $@
+	@$(CC) $(filter-out -pie -fsanitize=%,$(LINKING)) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $^ $(LIBS_libhusk) -o $@
 	@ln -sfn $(SONAME) $(BUILD)/libhusk.so
 
 # One object in which all names but those of husk.h are local, so that a program that links it may use them itself.
 $(BUILD)/libhusk.a: $(LIBRARY)
 	@echo "  static  $@"
 	@ld -r $^ -o $(BUILD)/libhusk.o && objcopy --localize-hidden $(BUILD)/libhusk.o && rm -f $@ && ar rcs $@ $(BUILD)/libhusk.o
+
+# Programs that use the library as anybody would: the examples, and what the tests call it by.
+CLIENTS := $(patsubst client/examples/%.c,$(BUILD)/clients/%,$(wildcard client/examples/*.c)) \
+           $(patsubst tests/client/%.c,$(BUILD)/clients/%,$(wildcard tests/client/*.c))
+define client
+	@mkdir -p $(@D)
+	@echo "  client  $<"
+	@$(CC) -std=gnu17 -Iinclude $(WARNINGS) $(OPTIMISE) $(HARDEN) -MMD -MP $(CFLAGS) $(LINKING) $(LDFLAGS) $< $(BUILD)/libhusk.a $(LIBS_libhusk) -o $@
+endef
+$(BUILD)/clients/%: client/examples/%.c $(BUILD)/libhusk.a
+	$(client)
+$(BUILD)/clients/%: tests/client/%.c $(BUILD)/libhusk.a
+	$(client)
 
 $(BUILD)/husk: $(call objects,$(SOURCES_husk)) $(BUILD)/libhusk.a
 	@echo "  link    $@"
@@ -149,7 +172,7 @@ $(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard kernel_image/*.h include/husk/*.h 
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(WARNINGS) -O2 -fstack-protector-strong -fPIC -fvisibility=hidden \
 	    -shared -Wl,-z,relro -Wl,-z,now $(ZYGOTE) -o $@
 
--include $(shell find $(BUILD)/objects $(BUILD)/library $(BUILD)/unit -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/objects $(BUILD)/library $(BUILD)/shared $(BUILD)/clients $(BUILD)/unit -name '*.d' 2>/dev/null)
 
 image: packages-image ## build the kernel image once (cached under a hash of its inputs)
 	@hash=$$($(SUDO) env HUSK_ID_BASE=$(ID_BASE) kernel_image/hash.sh) && \
@@ -163,7 +186,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	@mkdir -p $(@D)
 	@echo "  test    $<"
 	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(TESTABLE)) \
-	    -lcmocka $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter)) -o $@
+	    -lcmocka $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter) $(LIBS_libhusk)) -o $@
 
 # Those of the client link the client: the service may have the same names.
 CLIENT_TESTABLE := $(filter-out %/main.c,$(SOURCES_husk))
@@ -183,7 +206,7 @@ $(NODE)/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/ve
 	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@
 
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
-	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance $(CLIENTS)
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
 
 $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
@@ -198,15 +221,30 @@ lint: packages-build packages-lint ## formatting, static analysis, shell scripts
 	@tests/lint.sh $(SCRIPTS)
 
 # --- installing -----------------------------------------------------------------------------------------------------
-install: build ## install below PREFIX (/usr/local), with DESTDIR for packagers; the image is made by make image
+install: build install-library ## install below PREFIX (/usr/local), with DESTDIR for packagers; the image is made by make image
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/husk $(DESTDIR)/etc/husk
 	install -m 755 $(BUILD)/huskd $(DESTDIR)$(PREFIX)/bin/huskd
 	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-porter husk-fetcher husk-init husk-zygote.so) $(DESTDIR)$(PREFIX)/libexec/husk/
 	install -m 644 README.md README.zh-CN.md $(DESTDIR)$(PREFIX)/share/doc/husk/
 	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
+	install -d $(foreach section,1 3 5 8,$(DESTDIR)$(PREFIX)/share/man/man$(section)) \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -m 755 $(BUILD)/husk $(DESTDIR)$(PREFIX)/bin/husk
+	$(foreach page,$(wildcard client/man/*),install -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/ &&) true
+	install -m 644 client/completion/husk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/husk
+	install -m 644 client/completion/_husk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_husk
 	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf
 	@echo "Next: make image, then systemctl daemon-reload && systemctl enable --now husk"
+
+install-library: $(BUILD)/$(SONAME) $(BUILD)/libhusk.a ## only what C programs need: header, library, pkg-config file
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/husk.h $(DESTDIR)$(PREFIX)/include/husk.h
+	install -m 644 $(BUILD)/libhusk.a $(DESTDIR)$(PREFIX)/lib/libhusk.a
+	install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(LIBRARY_FILE)
+	ln -sfn $(LIBRARY_FILE) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sfn $(SONAME) $(DESTDIR)$(PREFIX)/lib/libhusk.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' client/library/husk.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/husk.pc
 
 clean: ## remove build/
 	rm -rf build

@@ -22,11 +22,18 @@
  * answer input(), say) uses another one, made with husk_clone().
  *
  * Sandboxes are named by their id or their name. All text is UTF-8. Zero, NULL and false stand for the service's default. Structures may
- * grow at their end in a new version, with a new soname: initialise them with { } or designated initialisers.
+ * grow at their end in a new version, with a new soname: initialise them with { } or designated initialisers. A NUL in what the service says
+ * is kept in a struct husk_text; in a plain string it becomes U+FFFD.
  *
- * Retries. A call is repeated once, at once, if the connection, kept from an earlier call, turned out to be closed before anything of the request could
- * be sent; and calls that only read are repeated up to HUSK_RETRIES times when the service says 503 or cannot be reached. Nothing
- * that may have run is ever sent twice.
+ * Retries. Calls that only read (also husk_complete() and its like; not husk_health(), which tells how things are now) are repeated up to
+ * HUSK_RETRIES times when the service says 503 or cannot be reached, after the time it asks for, at most 5 seconds, or a tenth of a
+ * second, then twice that, and so on. Nothing that may have run is ever sent twice: a connection that is kept from an earlier call is looked at before it is used
+ * again, and if it breaks later, that is HUSK_ERROR_BROKEN.
+ *
+ * Times. A call ends with HUSK_ERROR_TIMEOUT when nothing came or went for timeout_seconds while something was expected; time spent in
+ * callbacks does not count. Streams are never silent for more than 10 seconds, so that is how a service that hangs is noticed. A call that is answered when
+ * something has been done waits longer if need be: code and commands for their own `timeout` and 30 seconds more (if that is 0 only the service knows,
+ * and the wait is a day); create, close, interrupt and restart 2 minutes; what is about folders and archives 5.
  */
 #ifndef HUSK_H
 #define HUSK_H
@@ -66,7 +73,7 @@ struct husk_error {
     int http_status;   /* 0: there was no answer */
     int retry_after;   /* seconds that the service asks to wait (429, 503); 0: it does not say */
     char code[64];     /* of the problem, stable: "sandbox_not_found"; "" if there is none */
-    char message[512]; /* a sentence for people, that says what to do */
+    char message[512]; /* a sentence for people, that says what to do; no control characters */
 };
 
 /* "connect", "refused", …: never NULL. */
@@ -81,17 +88,16 @@ struct husk;
 
 struct husk_options {
     const char *
-        url; /* NULL: of HUSK_URL, else HUSK_DEFAULT_URL. http:// or https://; a path in it is kept as prefix */
+        url; /* NULL: of HUSK_URL, else HUSK_DEFAULT_URL. http:// or https://; a path in it is kept as prefix; no name or key in it */
     const char *api_key;            /* NULL: of HUSK_API_KEY, else none. "": none */
     const char *ca_file;            /* certificates to trust with https; NULL: the system's */
     double connect_timeout_seconds; /* 10 */
-    double
-        timeout_seconds; /* of silence: nothing came or went for so long while something was expected. 30; never less than an
-                               execution's own time plus 30 */
-    const char *user_agent; /* NULL: "libhusk/…" */
+    double timeout_seconds;         /* of silence, see "Times" above. 30 */
+    const char *user_agent;         /* NULL: "libhusk/…" */
 };
 
-/* A client. Nothing is sent yet. `options` may be NULL. Redirections are never followed: a key must not travel elsewhere. */
+/* A client. Nothing is sent yet. `options` may be NULL. Redirections are never followed: a key must not travel elsewhere. Proxies of the
+ * environment (http_proxy, …) are used, but never for this machine itself. */
 HUSK_API int husk_new(const struct husk_options *options, struct husk **ret,
                       struct husk_error *error);
 /* Another one with the same options, for another thread or for use in a callback. */
@@ -100,11 +106,13 @@ HUSK_API struct husk *husk_free(struct husk *husk); /* NULL ok, returns NULL */
 /* Where it calls: without a slash at the end. Borrowed. */
 HUSK_API const char *husk_url(const struct husk *husk);
 
-/* End the call that is under way with HUSK_ERROR_CANCELLED; if there is none, the next one. The service notices that its caller is gone: what ran is
- * interrupted. Any thread, any signal handler. */
+/* End the call that is under way with HUSK_ERROR_CANCELLED, at once, also one that waits in silence; if there is none, the next one. The service
+ * notices that its caller is gone: what ran is interrupted. Any thread, any signal handler. A callback that runs is not interrupted: the call ends when it
+ * returns. */
 HUSK_API void husk_cancel(struct husk *husk);
 
-/* How far an upload or download has come; total 0: not known. Not 0 from it cancels. Called at least once and at most some times a second. NULL: none. */
+/* How far an upload or download has come; total 0: not known. Not 0 from it cancels. Called at most some times a second, and at the end of one that
+ * went well. NULL: none. */
 typedef int (*husk_progress)(uint64_t done, uint64_t total, void *user);
 HUSK_API void husk_on_progress(struct husk *husk, husk_progress progress, void *user);
 
@@ -178,7 +186,7 @@ struct husk_health {
     const char *json;
 };
 
-/* Also when it is not healthy (503) this returns 0. Needs no key. */
+/* Also when it is not healthy (503) this returns 0. Needs no key. Never repeated. */
 HUSK_API int husk_health(struct husk *husk, struct husk_health **ret, struct husk_error *error);
 HUSK_API struct husk_health *husk_health_free(struct husk_health *health);
 
@@ -231,7 +239,7 @@ struct husk_result { /* of code and of commands */
     bool truncated;  /* some output is missing */
     uint64_t execution_count;
     double duration_ms;
-    int exit_code;          /* commands only */
+    int exit_code;          /* commands only; -1: it runs */
     const char *signal;     /* commands only: "SIGKILL"; NULL: none */
     const char *command_id; /* commands only; "" else */
     const char *json;       /* all that the service said; of a stream its last event */
@@ -240,7 +248,7 @@ HUSK_API struct husk_result *husk_result_free(struct husk_result *result);
 
 enum husk_event_kind {
     HUSK_EVENT_START,
-    HUSK_EVENT_QUEUED,
+    HUSK_EVENT_QUEUED,   /* so many others (index) come first */
     HUSK_EVENT_STDOUT,   /* text */
     HUSK_EVENT_STDERR,   /* text */
     HUSK_EVENT_RESULT,   /* outputs: all forms of one */
@@ -393,7 +401,7 @@ struct husk_installed {
     bool success;
     const struct husk_package *packages; /* what is new */
     size_t count;
-    const char *output, *error; /* error "": none */
+    const char *output, *error; /* output: all lines, up to 1 MiB; error "": none */
     bool restart_needed;        /* a module that the kernel has imported was replaced */
     const char *json;
 };
@@ -419,13 +427,14 @@ HUSK_API int husk_upload(struct husk *husk, const char *sandbox, const void *dat
                          const char *path, struct husk_error *error);
 /* Where bytes come from: up to `room` of them into `data`; 0: that was all; negative: give up. */
 typedef ptrdiff_t (*husk_source)(void *data, size_t room, void *user);
-/* The same from a callback; `total` 0: not known. With `extract` it is a tar or zip that is unpacked into the folder `path` ("": the working
+/* The same from a callback; `total` 0: not known, else exactly so many bytes are taken, and fewer are HUSK_ERROR_FILE. With `extract` it is a tar or zip that is unpacked into the folder `path` ("": the working
  * directory), as a whole or not at all. */
 HUSK_API int husk_upload_from(struct husk *husk, const char *sandbox, husk_source source,
                               void *user, uint64_t total, const char *path, bool extract,
                               struct husk_error *error);
 
-/* Into a file of this machine, which appears when it is complete; a folder comes as tar. "-": standard output. */
+/* Into a file of this machine, which appears, or replaces what is there, when it is complete; of a failure nothing is left. A folder comes as
+ * tar. "-": standard output; that, pipes and devices are written as it comes. */
 HUSK_API int husk_download_file(struct husk *husk, const char *sandbox, const char *path,
                                 const char *local, struct husk_error *error);
 struct husk_content {

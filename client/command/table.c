@@ -59,12 +59,11 @@ static void append_cell(struct buffer *out, const char *cell, size_t width, bool
         (void)buffer_append(out, " ", 1);
 }
 
-static void print_for_people(const struct table *table, char *const *cells)
+/* How wide each column is: as its widest cell, but for the elastic one. */
+static void choose_widths(const struct table *table, char *const *cells, size_t room,
+                          size_t widths[TABLE_COLUMNS])
 {
-    _cleanup_buffer_ struct buffer out = {};
-    size_t columns = columns_of(table), widths[TABLE_COLUMNS] = {}, total = 0;
-    unsigned room = terminal_width(STDOUT_FILENO);
-    bool colours = terminal_has_colours(STDOUT_FILENO);
+    size_t columns = columns_of(table), total = 0;
     for (size_t i = 0; i < columns; i++)
         widths[i] = strlen(table->titles[i]);
     for (size_t i = 0; i < table->count; i++) {
@@ -79,35 +78,37 @@ static void print_for_people(const struct table *table, char *const *cells)
         size_t over = total - room;
         *elastic = *elastic > over + LEAST_ELASTIC ? *elastic - over : LEAST_ELASTIC;
     }
-    (void)buffer_append_text(&out, colours ? "\x1b[1m" : "");
+}
+
+void table_draw(const struct table *table, size_t width, bool colours, struct buffer *out)
+{
+    size_t columns = columns_of(table), widths[TABLE_COLUMNS] = {};
+    char **cells = must_alloc((table->count + 1) * sizeof *cells);
+    for (size_t i = 0; i < table->count; i++)
+        cells[i] = safe(table->cells[i]);
+    choose_widths(table, cells, width, widths);
+    (void)buffer_append_text(out, colours ? "\x1b[1m" : "");
     for (size_t i = 0; i < columns; i++)
-        append_cell(&out, table->titles[i], widths[i], i + 1 == columns);
-    (void)buffer_append_text(&out, colours ? "\x1b[0m\n" : "\n");
+        append_cell(out, table->titles[i], widths[i], i + 1 == columns);
+    (void)buffer_append_text(out, colours ? "\x1b[0m\n" : "\n");
     for (size_t i = 0; i < table->count; i++) {
         bool last = (i + 1) % columns == 0;
-        append_cell(&out, cells[i], widths[i % columns], last);
-        (void)buffer_append_text(&out, last ? "\n" : "");
+        append_cell(out, cells[i], widths[i % columns], last);
+        (void)buffer_append_text(out, last ? "\n" : "");
+        free(cells[i]);
     }
-    (void)write_all(STDOUT_FILENO, out.data, out.length);
+    free(cells);
 }
 
 void table_print(const struct table *table, bool terminal)
 {
+    _cleanup_buffer_ struct buffer out = {};
     size_t columns = columns_of(table);
-    if (!terminal) {
-        _cleanup_buffer_ struct buffer out = {};
-        for (size_t i = 0; i < table->count; i++)
-            (void)buffer_printf(&out, "%s%s", table->cells[i], (i + 1) % columns ? "\t" : "\n");
-        (void)write_all(STDOUT_FILENO, out.data, out.length);
-        return;
-    }
-    char **cells = must_alloc((table->count + 1) * sizeof *cells);
-    for (size_t i = 0; i < table->count; i++)
-        cells[i] = safe(table->cells[i]);
-    print_for_people(table, cells);
-    for (size_t i = 0; i < table->count; i++)
-        free(cells[i]);
-    free(cells);
+    if (terminal)
+        table_draw(table, terminal_width(STDOUT_FILENO), terminal_has_colours(STDOUT_FILENO), &out);
+    for (size_t i = 0; !terminal && i < table->count; i++)
+        (void)buffer_printf(&out, "%s%s", table->cells[i], (i + 1) % columns ? "\t" : "\n");
+    (void)write_all(STDOUT_FILENO, out.data, out.length);
 }
 
 void table_free(struct table *table)

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buffer.h"
+
 enum {
     TABLE_COLUMNS = 8
 };
@@ -17,7 +19,8 @@ struct table {
 
 /* Add a row; as many cells as there are titles. They are copied. */
 void table_add(struct table *table, const char *const *cells);
-/* To standard output. On a terminal: titles, columns below each other, cut to its width, defused. Else: no titles, cells as they are with
- * tabs between them. */
+/* For people: titles, columns below each other, cut to `width`, defused. */
+void table_draw(const struct table *table, size_t width, bool colours, struct buffer *out);
+/* To standard output. On a terminal as table_draw() does it. Else: no titles, cells as they are with tabs between them. */
 void table_print(const struct table *table, bool terminal);
 void table_free(struct table *table); /* what is in it */

@@ -184,29 +184,34 @@ struct husk *husk_free(struct husk *husk)
     return NULL;
 }
 
-DEFINE_CLEANUP(struct husk, husk_free);
+static int set_up(struct husk *husk, const struct husk_options *options, struct husk_error *error)
+{
+    husk->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (husk->wake < 0)
+        return complain(error, HUSK_ERROR_MEMORY, "A client needs one descriptor more: %s.",
+                        strerror(errno));
+    int r = copy_options(husk, options, error);
+    if (r < 0)
+        return r;
+    husk->easy = curl_easy_init();
+    husk->multi = curl_multi_init();
+    return husk->easy && husk->multi ? 0 : complain_memory(error);
+}
 
 int husk_new(const struct husk_options *options, struct husk **ret, struct husk_error *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const struct husk_options none;
-    _cleanup_(husk_free_cleanup) struct husk *husk = calloc(1, sizeof *husk);
     (void)pthread_once(&once, start_curl);
-    if (!husk || global_result != CURLE_OK)
+    struct husk *husk = global_result == CURLE_OK ? calloc(1, sizeof *husk) : NULL;
+    if (!husk)
         return complain_memory(error);
-    husk->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (husk->wake < 0)
-        return complain(error, HUSK_ERROR_MEMORY, "A client needs one descriptor more: %s.",
-                        strerror(errno));
-    int r = copy_options(husk, options ? options : &none, error);
+    int r = set_up(husk, options ? options : &none, error);
     if (r < 0)
-        return r;
-    husk->easy = curl_easy_init();
-    husk->multi = curl_multi_init();
-    if (!husk->easy || !husk->multi)
-        return complain_memory(error);
-    *ret = TAKE_POINTER(husk);
-    return 0;
+        (void)husk_free(husk);
+    else
+        *ret = husk;
+    return r;
 }
 
 int husk_clone(const struct husk *husk, struct husk **ret, struct husk_error *error)

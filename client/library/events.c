@@ -215,17 +215,18 @@ static int take_bytes(void *user, const char *data, size_t length, struct husk_e
     return r == -ENOMEM ? complain_memory(error) : r;
 }
 
-int events_run(struct husk *husk, struct exchange *exchange, const struct events_call *call,
+int events_run(struct husk *husk, const struct exchange *exchange, const struct events_call *call,
                struct events_note *note, void **ret, struct husk_error *error)
 {
     struct answer answer;
     struct stream stream = {
         .husk = husk, .call = call, .note = note, .lines = {BUFFER_LIMITED(CLIENT_LINE_BYTES)}};
     *note = (struct events_note){.lines = BUFFER_LIMITED(CLIENT_INSTALL_BYTES)};
-    exchange->accept = "application/x-ndjson";
-    exchange->sink = take_bytes;
-    exchange->user = &stream;
-    int r = exchange_run(husk, exchange, &answer, error);
+    struct exchange streaming = *exchange;
+    streaming.accept = "application/x-ndjson";
+    streaming.sink = take_bytes;
+    streaming.user = &stream;
+    int r = exchange_run(husk, &streaming, &answer, error);
     if (r == 0) {
         answer_free(&answer);
         if (!stream.content)
@@ -241,7 +242,7 @@ int events_run(struct husk *husk, struct exchange *exchange, const struct events
     return r;
 }
 
-int events_run_result(struct husk *husk, struct exchange *exchange, husk_on_event on_event,
+int events_run_result(struct husk *husk, const struct exchange *exchange, husk_on_event on_event,
                       void *user, struct husk_result **ret, struct husk_error *error)
 {
     struct events_call call = {.on_event = on_event, .user = user, .shape = &result_fetched};

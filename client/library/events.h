@@ -18,10 +18,10 @@ struct events_note {
     struct buffer lines; /* of an install */
 };
 
-/* Runs `exchange`, whose accept and sink are set here. *ret: a parcel of the shape; `note` is the caller's to free. */
-int events_run(struct husk *husk, struct exchange *exchange, const struct events_call *call,
+/* Runs `exchange`; accept and sink are set here. *ret: a parcel of the shape; `note` is the caller's to free. */
+int events_run(struct husk *husk, const struct exchange *exchange, const struct events_call *call,
                struct events_note *note, void **ret, struct husk_error *error);
 void events_note_free(struct events_note *note);
 /* For code and commands. */
-int events_run_result(struct husk *husk, struct exchange *exchange, husk_on_event on_event,
+int events_run_result(struct husk *husk, const struct exchange *exchange, husk_on_event on_event,
                       void *user, struct husk_result **ret, struct husk_error *error);

@@ -43,8 +43,6 @@ struct local_file *local_file_free(struct local_file *file)
     return NULL;
 }
 
-DEFINE_CLEANUP(struct local_file, local_file_free);
-
 static int complain_file(struct husk_error *error, const char *place, int code)
 {
     return complain(error, HUSK_ERROR_FILE, "%s cannot be written: %s.", place, strerror(code));
@@ -100,22 +98,20 @@ static int open_place(struct local_file *file, const char *name)
 int local_file_new(struct husk *husk, const char *name, struct local_file **ret,
                    struct husk_error *error)
 {
-    _cleanup_(local_file_free_cleanup) struct local_file *file = calloc(1, sizeof *file);
     if (!name || !*name)
         return complain(error, HUSK_ERROR_ARGUMENT, "Say which file to write: it is empty.");
+    struct local_file *file = calloc(1, sizeof *file);
     if (!file)
         return complain_memory(error);
-    file->husk = husk;
-    file->fd = -1;
-    if (!strcmp(name, "-")) {
-        file->fd = STDOUT_FILENO;
-        file->borrowed = true;
-    } else {
-        int r = open_place(file, name);
-        if (r < 0)
-            return complain_file(error, name, -r);
+    bool standard = !strcmp(name, "-");
+    *file = (struct local_file){
+        .husk = husk, .fd = standard ? STDOUT_FILENO : -1, .borrowed = standard};
+    int r = standard ? 0 : open_place(file, name);
+    if (r < 0) {
+        (void)local_file_free(file);
+        return complain_file(error, name, -r);
     }
-    *ret = TAKE_POINTER(file);
+    *ret = file;
     return 0;
 }
 

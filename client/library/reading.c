@@ -169,7 +169,7 @@ int reading_int(struct reading *reading, const json_t *object, const char *key, 
     const json_t *value = field(reading, object, key);
     if (!value)
         return absent;
-    if (!json_is_integer(value) || json_integer_value(value) < INT_MIN ||
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         json_integer_value(value) > INT_MAX) {
         fail_field(reading, key, "is not a whole number");
         return absent;

@@ -36,7 +36,7 @@ struct husk_text reading_bytes(struct reading *reading, const json_t *object, co
 struct husk_text reading_required_bytes(struct reading *reading, const json_t *object,
                                         const char *key);
 uint64_t reading_number(struct reading *reading, const json_t *object, const char *key);
-/* A whole number within int; `absent` if it is not there. */
+/* The same within int; `absent` if it is not there. */
 int reading_int(struct reading *reading, const json_t *object, const char *key, int absent);
 double reading_real(struct reading *reading, const json_t *object, const char *key);
 bool reading_flag(struct reading *reading, const json_t *object, const char *key);

@@ -1,4 +1,5 @@
 /* Sandboxes: made, looked at, extended, closed. And the health of the service. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/attributes.h"
@@ -51,6 +52,15 @@ static void read_sandbox(struct reading *reading, const json_t *json, const char
     read_usage(reading, reading_object(reading, json, "usage"), ret);
 }
 
+static int by_age(const void *a, const void *b)
+{
+    const struct husk_sandbox *one = *(struct husk_sandbox *const *)a,
+                              *other = *(struct husk_sandbox *const *)b;
+    int order = strcmp(one->created_at, other->created_at);
+    /* They are entries of one array, in the order of the service. */
+    return order ? order : (one > other) - (one < other);
+}
+
 static void read_list(struct reading *reading, const json_t *json, const char *text, void *content)
 {
     struct husk_sandbox_list *ret = content;
@@ -69,6 +79,8 @@ static void read_list(struct reading *reading, const json_t *json, const char *t
         pointers[i] = &all[i];
         i++;
     }
+    if (reading->result == 0)
+        qsort(pointers, i, sizeof *pointers, by_age);
     *ret = (struct husk_sandbox_list){.sandboxes = pointers, .count = i, .json = text};
 }
 

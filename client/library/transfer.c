@@ -28,6 +28,7 @@ struct transfer {
     unsigned requests; /* sent, or begun */
     uint64_t active_ms;
     size_t header_bytes;
+    bool headed; /* the headers of the answer are complete */
     uint64_t sent, received;
     uint64_t told_ms;
     char why[CURL_ERROR_SIZE];
@@ -210,6 +211,11 @@ static size_t take_header(char *data, size_t size, size_t count, void *user)
     memcpy(line, data, copied);
     line[copied] = '\0';
     note_header(transfer->answer, line);
+    /* Interim answers have headers, too. For curl a connection that ends among them is a good answer without a body. */
+    if (starts_with(line, "HTTP/"))
+        transfer->headed = false;
+    else if (*line == '\r' || *line == '\n')
+        transfer->headed = answer_status(transfer) >= 200;
     return length;
 }
 
@@ -363,7 +369,10 @@ static int judge(struct transfer *transfer, CURLcode code)
     const char *why = *transfer->why ? transfer->why : curl_easy_strerror(code);
     switch (code) {
     case CURLE_OK:
-        return 0;
+        if (transfer->headed)
+            return 0;
+        why = "among its headers";
+        break;
     case CURLE_OUT_OF_MEMORY:
         /* Older curls say this of a header line that is longer than they take, too. */
         return transfer->requests > 0 && transfer->received == 0
@@ -387,9 +396,9 @@ static int judge(struct transfer *transfer, CURLcode code)
                         "There is no service that answers at %s: %s. Is huskd running there?", url,
                         why);
     return complain(transfer->error, HUSK_ERROR_BROKEN,
-                    "The connection to %s ended before the answer did. What was asked for may have "
-                    "happened, or not.",
-                    url);
+                    "The connection to %s ended before the answer did (%s). What was asked for may "
+                    "have happened, or not.",
+                    url, why);
 }
 
 static int perform(struct transfer *transfer)

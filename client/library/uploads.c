@@ -111,7 +111,7 @@ static int send_local(const struct local *local, const char *sandbox, const char
 int husk_upload_file(struct husk *husk, const char *sandbox, const char *local, const char *path,
                      struct husk_error *error)
 {
-    struct husk_error unread;
+    struct husk_error unread = {0};
     struct local source = {.husk = husk, .error = error ? error : &unread, .name = local};
     if (!local || !*local)
         return complain(error, HUSK_ERROR_ARGUMENT, "Say which file to upload: it is empty.");

@@ -141,12 +141,14 @@ static enum MHD_Result take_body(struct server *server, struct request *request,
                                  size_t *length)
 {
     size_t offered = *length;
-    /* Of a body in chunks libmicrohttpd offers the next one although this one has suspended the connection. */
-    if (request->phase == REQUEST_PAUSED)
-        return MHD_YES;
     *length = 0;
     if (request->phase == REQUEST_ANSWERED)
         return discard_body(request, offered);
+    /* libmicrohttpd goes on to the next chunk of a body although the connection is suspended. */
+    if (request->phase == REQUEST_PAUSED) {
+        *length = offered;
+        return MHD_YES;
+    }
     if (!request->route->taker) {
         collect_body(server, request, data, offered);
         return MHD_YES;

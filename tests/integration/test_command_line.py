@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 
@@ -156,13 +155,17 @@ def test_signals_clean_up(husk, service, number):
     assert service.sandboxes() == {}
 
 
-def test_signal_while_packages_are_installed(husk, service):
-    """Whatever it is doing: the sandbox is closed. Before it exists there is nothing to close."""
-    child = husk.start("run", "-i", "humanize", "-c", "import time; time.sleep(600)")
-    host.until(lambda: service.sandboxes() or child.poll() is not None, 60, "the sandbox")
-    child.send_signal(signal.SIGINT)
-    child.communicate(timeout=60)
-    assert child.returncode == 130 and service.sandboxes() == {}
+def test_signal_while_packages_are_installed(private, folder):
+    with Index(Wheel("plainpkg", "1.0")) as index:
+        shop = private(environment={"HUSK_PACKAGE_INDEX": index.url}).start()
+        index.hold.clear()
+        for words in (["run", "-i", "plainpkg", "-c", "1"], ["create", "-i", "plainpkg"]):
+            index.requests.clear()
+            child = Husk(shop, folder).start(*words)
+            host.until(lambda: index.requests, 60, "the install to begin")
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=60)
+            assert child.returncode == 130 and shop.sandboxes() == {}
 
 
 # ---- sandboxes -----------------------------------------------------------------------------------

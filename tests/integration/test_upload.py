@@ -131,6 +131,23 @@ def test_forms_of_other_clients(shared):
         assert content(shared, expected) == next(data for header, data in parts if "file_path" not in header)
 
 
+def test_chunks_that_end_where_parts_begin(shared):
+    """All chunks come at once, and the file has to be made while the second one is there already."""
+    body = form(('name="file"; filename="chunks"', b"content"))
+    begin = body.index(b"content")
+    for cut in range(begin - 4, begin + 2):
+        chunks = [body[:cut], body[cut:]]
+        sent = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
+        with socket.create_connection(("127.0.0.1", shared.service.port), 30) as peer:
+            peer.sendall(
+                f"POST {shared.path}/upload?file_path=chunks{cut} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                "Content-Type: multipart/form-data; boundary=XX\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + sent
+            )
+            answer = b"".join(iter(lambda: peer.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+        assert content(shared, f"chunks{cut}") == b"content"
+
+
 def test_several_files(sandbox):
     files = [(f"f{i}.txt", b"%d" % i * i) for i in range(20)]
     answer = upload(sandbox, *files, file_path="many")
