@@ -16,7 +16,7 @@ static bool is_margin(wchar_t c)
 void margin_set(struct margin *margin, const char *ascii)
 {
     size_t length = 0;
-    for (; ascii[length] && length < MARGIN_WIDTH; length++)
+    for (; length < MARGIN_WIDTH && ascii[length]; length++)
         margin->text[length] = MARGIN_FIRST + (ascii[length] & 0x7f);
     margin->text[length] = 0;
     margin->length = length;

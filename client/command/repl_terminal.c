@@ -13,12 +13,16 @@
 static struct termios usual;
 static bool hushed;
 
-static void set_echo(bool on)
+/* Ctrl-D is the end of input when something is asked for. Else it is a key that waits for the prompt: as the end of a line that nobody
+ * reads it would be lost. */
+static void set_mode(bool echo, bool asks)
 {
     struct termios wanted = usual;
     wanted.c_lflag |= ICANON | ISIG;
-    if (!on)
+    if (!echo)
         wanted.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+    if (!asks)
+        wanted.c_cc[VEOF] = _POSIX_VDISABLE;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &wanted);
 }
 
@@ -27,7 +31,7 @@ void terminal_hush(void)
     if (hushed || tcgetattr(STDIN_FILENO, &usual) < 0)
         return;
     hushed = true;
-    set_echo(false);
+    set_mode(false, false);
 }
 
 void terminal_unhush(void)
@@ -64,11 +68,11 @@ static char *read_line(int stop, bool *stopped)
 
 char *terminal_ask(bool password, int stop, bool *stopped)
 {
-    if (hushed && !password)
-        set_echo(true);
+    if (hushed)
+        set_mode(!password, true);
     *stopped = false;
     char *line = read_line(stop, stopped);
-    if (hushed && !password)
-        set_echo(false);
+    if (hushed)
+        set_mode(false, false);
     return line;
 }

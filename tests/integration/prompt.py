@@ -117,7 +117,9 @@ class Prompt:
         return self.status()
 
     def status(self):
+        deadline = time.monotonic() + ANSWER_SECONDS
         while not self.ended:
+            assert time.monotonic() < deadline, "it does not end\n" + "\n".join(self.lines())
             self.read()
         self.child.wait()
         return self.child.exitstatus

@@ -127,6 +127,13 @@ def test_what_is_typed_while_a_cell_runs_waits(prompt):
     assert prompt.shows("Out[2]: 42")
 
 
+def test_the_end_may_be_typed_while_a_cell_runs(prompt):
+    prompt.send("import time; print('begun'); time.sleep(1); print('over')", ENTER)
+    prompt.until(lambda: "begun" in prompt.lines(), "the begin")
+    assert prompt.end() == 0
+    assert prompt.shows("over")
+
+
 def test_magics_and_commands_are_the_kernels(prompt):
     prompt.run("!echo from the $0", 2)
     assert prompt.shows("from the ")
