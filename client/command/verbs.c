@@ -12,6 +12,7 @@ const struct verb verbs[] = {
     VERB(create, "[OPTIONS]", "make a sandbox; prints its id"),
     VERB(ls, "[OPTIONS]", "list the sandboxes"),
     VERB(info, "SANDBOX", "what a sandbox is and uses"),
+    VERB(repl, "[OPTIONS] [SANDBOX]", "a prompt in a sandbox"),
     VERB(exec, "SANDBOX [OPTIONS] [FILE [ARGUMENT…]]", "run code in a sandbox"),
     VERB(sh, "SANDBOX [OPTIONS] COMMAND…", "run a command in a sandbox"),
     VERB(install, "SANDBOX [OPTIONS] PACKAGE…", "install Python packages"),

@@ -213,6 +213,14 @@ enum {
     MAX_SHIM_THREADS = 16,         /* libzmq has two */
     SHIM_MEMORY_BYTES = 384 * MIB,
 
+    /* The prompt of `husk repl` */
+    MAX_HISTORY_ENTRIES = 5000,
+    MAX_HISTORY_BYTES = 4 * MIB,      /* of its file */
+    MAX_HISTORY_CELL = 32 * KIB,      /* characters; longer ones are not remembered */
+    MAX_PASTE_CHARACTERS = 256 * KIB, /* at once */
+    MAX_COMPLETIONS = 5000,           /* looked at */
+    MAX_SHOWN_COMPLETIONS = 200,      /* listed */
+
     /* Between the programs */
     /* Of one started process: argv, the working directory, the sandbox's environment and its own */
     MAX_INIT_STRINGS_BYTES = MAX_COMMAND_BYTES + 2 * MAX_ENV_BYTES + 8 * KIB,
