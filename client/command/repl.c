@@ -13,6 +13,7 @@
 #include "command/repl_batch.h"
 #include "command/repl_history.h"
 #include "command/repl_signal.h"
+#include "command/repl_terminal.h"
 #include "command/say.h"
 #include "command/terminal.h"
 #include "command/verb.h"
@@ -143,7 +144,10 @@ static void converse(struct repl *repl)
         _cleanup_free_ char *cell = NULL;
         (void)snprintf(prompt, sizeof prompt, "In [%llu]: ", (unsigned long long)repl->count);
         display_begin(&repl->display, repl->count);
-        switch (editor_read(repl->editor, prompt, &cell)) {
+        terminal_unhush();
+        enum editor_outcome outcome = editor_read(repl->editor, prompt, &cell);
+        terminal_hush();
+        switch (outcome) {
         case EDITOR_CELL:
             goes_on = take_cell(repl, cell);
             break;
@@ -185,6 +189,7 @@ static int prompt(struct repl *repl, const char *name)
         say("This terminal cannot be used for a prompt.");
         status = EXIT_LOCAL;
     }
+    terminal_unhush();
     repl->editor = editor_free(repl->editor);
     history_close(history);
     return leave_sandbox(repl, signals_ended() ? 128 + signals_ended() : status);

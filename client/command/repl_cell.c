@@ -95,8 +95,7 @@ static int ask(struct run *run, const struct husk_event *event)
     struct repl *repl = run->repl;
     struct husk_error error;
     bool stopped;
-    _cleanup_free_ char *line =
-        terminal_ask(event->password, interrupter_descriptor(&run->interrupter), &stopped);
+    _cleanup_free_ char *line = terminal_ask(interrupter_descriptor(&run->interrupter), &stopped);
     /* A line that was typed and shown has ended the line. */
     if (event->password || !line)
         write_all(STDOUT_FILENO, "\n", 1);
@@ -114,6 +113,8 @@ static int on_event(const struct husk_event *event, void *user)
         interrupter_started(&run->interrupter);
         run->repl->orphan = false;
     }
+    if (event->kind == HUSK_EVENT_INPUT)
+        terminal_ask_begin(event->password);
     int r = display_event(&run->repl->display, event);
     return r == 0 && event->kind == HUSK_EVENT_INPUT ? ask(run, event) : r;
 }
@@ -144,10 +145,8 @@ static int execute(struct repl *repl, const char *cell, struct husk_result **ret
     }
     if (repl->orphan)
         interrupter_started(&run.interrupter);
-    terminal_hush();
     r = husk_execute_streaming(session->husk, repl->sandbox, &code, on_event, &run, ret,
                                &session->error);
-    terminal_unhush();
     if (interrupter_end(&run.interrupter) && session->error.kind != HUSK_ERROR_CANCELLED)
         swallow_cancellation(repl);
     return r;

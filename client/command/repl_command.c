@@ -10,7 +10,6 @@
 #include "command/receive.h"
 #include "command/repl.h"
 #include "command/repl_interrupt.h"
-#include "command/repl_terminal.h"
 #include "command/send.h"
 #include "command/table.h"
 
@@ -96,7 +95,6 @@ static bool on_transfer(struct repl *repl, int argc, const char **argv)
     struct interrupter interrupter;
     if (interrupter_begin(&interrupter, repl->session->husk, repl->messenger, repl->sandbox) < 0)
         return true;
-    terminal_hush();
     int status;
     if (!strcmp(argv[0], ":get"))
         status = receive_path(
@@ -105,7 +103,6 @@ static bool on_transfer(struct repl *repl, int argc, const char **argv)
     else
         status = send_path(repl->session, repl->sandbox,
                            &(struct send_order){.local = argv[1], .to = argc > 2 ? argv[2] : NULL});
-    terminal_unhush();
     if (interrupter_end(&interrupter)) {
         struct husk_health *health = NULL;
         if (repl->session->error.kind != HUSK_ERROR_CANCELLED &&

@@ -283,6 +283,8 @@ static void read_line(struct editor *editor)
     editor->searching = false;
     editor->pressed = editor->kept ? KEY_RESTORE : -1;
     editor_leave_history(editor);
+    /* Before the prompt is drawn: keys that are pressed early must not be shown by the terminal. */
+    el_wset(editor->line, EL_PREP_TERM, 1);
     el_wgets(editor->line, &length);
     if (editor->end == END_NONE)
         editor->end = END_GONE;

@@ -66,10 +66,14 @@ static char *read_line(int stop, bool *stopped)
     }
 }
 
-char *terminal_ask(bool password, int stop, bool *stopped)
+void terminal_ask_begin(bool password)
 {
     if (hushed)
         set_mode(!password, true);
+}
+
+char *terminal_ask(int stop, bool *stopped)
+{
     *stopped = false;
     char *line = read_line(stop, stopped);
     if (hushed)

@@ -8,6 +8,7 @@ void terminal_hush(void);
 /* As it was. */
 void terminal_unhush(void);
 
-/* A line that is typed, for free(); shown, unless it is a password. NULL: Ctrl-D (then *stopped is false), or `stop` became readable. The terminal is
- * hushed before and after. */
-char *terminal_ask(bool password, int stop, bool *stopped);
+/* What is typed from now on is an answer, and shown unless it is a password: before the question is. */
+void terminal_ask_begin(bool password);
+/* The line that is typed, for free(). NULL: Ctrl-D (then *stopped is false), or `stop` became readable. The terminal is hushed afterwards. */
+char *terminal_ask(int stop, bool *stopped);
