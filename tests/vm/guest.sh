@@ -41,7 +41,7 @@ if [[ " $phases " == *" root "* ]]; then
         curl -sf localhost:8000/sandbox/clock/execute -d '6 * 7' | grep -q '"42"' || { say "the clock jumped by $jump, and the sandbox is gone"; status=1; }
     done
     say "clock jumps: done"
-    pkill -INT -x huskd
+    pkill -TERM -x huskd # SIGINT is ignored by what a script runs in the background
     wait
     say "ended: $(pgrep -c husk) processes, $(find /sys/fs/cgroup -name '*husk*' | wc -l) cgroups, $(grep -c husk /proc/mounts) mounts are left"
     prepare
