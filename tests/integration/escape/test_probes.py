@@ -6,7 +6,7 @@ import table_calls
 import table_files
 import table_processes
 import table_sockets
-from probe import Inside, refused
+from probe import refused
 
 TABLES = table_calls.TABLES | table_sockets.TABLES | table_files.TABLES | table_processes.TABLES
 PROBES = [
@@ -15,11 +15,6 @@ PROBES = [
     for probe in table
     for place in probe.places
 ]
-
-
-@pytest.fixture(scope="module")
-def inside(create_shared, harness):
-    return Inside(create_shared(), harness.folder)
 
 
 @pytest.mark.parametrize("table, probe, place", PROBES)
