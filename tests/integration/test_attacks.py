@@ -106,3 +106,12 @@ signal.pause()"""
     with sandbox.command_stream(["python3", "-c", code]) as stream:
         assert 0 < int(stream.until("stdout")["text"]) <= 1024
         assert neighbour.value(TIMER) == 0
+
+
+def test_one_sandbox_cannot_take_all_inotify_instances(create, neighbour):
+    """128 for everybody, by default: each sandbox has a part."""
+    take = "(lambda libc: sum(libc.inotify_init1(0) >= 0 for _ in range(200)))(__import__('ctypes').CDLL(None))"
+    first, second = create(), create()
+    assert 0 < first.value(take) <= 16
+    assert 0 < second.value(take) <= 16
+    assert neighbour.value("(lambda fd: fd >= 0 and not __import__('os').close(fd))(__import__('ctypes').CDLL(None).inotify_init1(0))")
