@@ -44,6 +44,8 @@ enum {
         30,             /* beyond what a call may take: then the shim hangs, and its sandbox ends */
     START_SECONDS = 60, /* from the container to a kernel that answers */
     ADOPT_SECONDS = 15, /* for a shim that was there before huskd to say who it is */
+    MAX_SANDBOX_INOTIFY_INSTANCES = 16, /* of 128 that all sandboxes and shims have together */
+    MAX_SANDBOX_INOTIFY_WATCHES = 16384,
     DISK_BYTES_PER_INODE = 4 * KIB, /* a disk of 1 GiB has 262,144 inodes */
     MEMORY_PER_SANDBOX_MB = 64,     /* a guess, for automatic maxima: numpy and pandas are loaded */
     MAX_POOL_SIZE = 256,

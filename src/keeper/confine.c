@@ -20,6 +20,7 @@
 
 enum {
     OPEN_FILES = 4096,
+    PENDING_SIGNALS = 1024, /* and timers; what all sandboxes may have together is limited, too */
     LARGEST_STATUS = 8192,
     LARGEST_FILTER = 4096
 };
@@ -46,6 +47,13 @@ static int limit_resources(const struct confinement *how, struct failure *why)
     int r = set_limit(RLIMIT_CORE, 1, "core", why);
     if (r >= 0)
         r = set_limit(RLIMIT_MSGQUEUE, 0, "message queues", why);
+    if (r >= 0)
+        r = set_limit(RLIMIT_SIGPENDING, PENDING_SIGNALS, "pending signals", why);
+    /* Whoever starts huskd may have these, for a sound server or the like. */
+    if (r >= 0)
+        r = set_limit(RLIMIT_RTPRIO, 0, "real-time priority", why);
+    if (r >= 0)
+        r = set_limit(RLIMIT_NICE, 0, "niceness", why);
     if (r >= 0 && how->processes)
         r = set_limit(RLIMIT_NPROC, how->processes, "processes", why);
     if (r >= 0)

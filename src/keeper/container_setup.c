@@ -19,6 +19,7 @@
 #include "base/fdio.h"
 #include "husk/confine.h"
 #include "husk/init_protocol.h"
+#include "husk/limits.h"
 
 static const char host_name[] = "husk";
 
@@ -61,8 +62,24 @@ static int build(const struct setup *setup, struct failure *why)
     return 0;
 }
 
+/* Some quotas are counted for all sandboxes together, since one user made all their namespaces. Each gets a part of them; kernels that
+ * cannot do that leave it as it was. `settings` is /proc/sys: which namespace's they are is decided when a file is opened. */
+static void set_quotas(int settings)
+{
+    static const struct {
+        const char *file;
+        unsigned value;
+    } quotas[] = {{"user/max_inotify_instances", MAX_SANDBOX_INOTIFY_INSTANCES},
+                  {"user/max_inotify_watches", MAX_SANDBOX_INOTIFY_WATCHES}};
+    for (size_t i = 0; i < ARRAY_LENGTH(quotas); i++) {
+        char text[12];
+        (void)snprintf(text, sizeof text, "%u", quotas[i].value);
+        (void)write_file_at(settings, quotas[i].file, text);
+    }
+}
+
 /* Into the user namespace with one id, which the keeper maps. */
-static int enter_user_namespace(const struct setup *setup, struct failure *why)
+static int enter_user_namespace(const struct setup *setup, int settings, struct failure *why)
 {
     struct setup_report request = {0};
     char byte;
@@ -70,6 +87,7 @@ static int enter_user_namespace(const struct setup *setup, struct failure *why)
         return fail(why, errno, "drop groups");
     if (unshare(CLONE_NEWUSER) < 0)
         return fail(why, errno, "make a user namespace");
+    set_quotas(settings);
     /* New credentials make a process undumpable, and then its id map cannot be written. */
     if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
         return fail(why, errno, "stay dumpable");
@@ -115,9 +133,12 @@ static void run(const struct setup *setup)
     (void)setsid();
     umask(022);
     drop_descriptors(setup);
+    /* P's, where it may be written to; the container's own will not be. */
+    int settings = open("/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = build(setup, &why);
     if (r >= 0)
-        r = enter_user_namespace(setup, &why);
+        r = enter_user_namespace(setup, settings, &why);
+    close_fd(settings);
     if (r >= 0)
         r = confine_inside(setup->filter_fd, &why);
     if (r >= 0)

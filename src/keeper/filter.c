@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -29,9 +31,8 @@ static const char *const allowed[] = {
     "getgid", "getgroups", "getitimer", "getpeername", "getpgid", "getpgrp", "getpid", "getppid",
     "getpriority", "getrandom", "getresgid", "getresuid", "getrlimit", "getrusage", "getsid",
     "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "getxattr",
-    "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch", "io_cancel",
-    "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit", "ioctl", "ioprio_get",
-    "ipc", "kill", "landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self",
+    "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch", "ioctl",
+    "ioprio_get", "ipc", "kill", "landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self",
     "lchown", "lgetxattr", "link", "linkat", "listen", "listxattr", "llistxattr", "lremovexattr",
     "lseek", "lsetxattr", "lstat", "madvise", "membarrier", "memfd_create", "mincore", "mkdir",
     "mkdirat", "mknod", "mknodat", "mlock", "mlock2", "mlockall", "mmap", "mprotect",
@@ -76,19 +77,74 @@ static const char *const refused[] = {
     "userfaultfd", "ustat", "vhangup", "vm86", "vm86old"};
 /* clang-format on */
 
-/* In front of libseccomp's program, which cannot say "all but these, whatever the upper half of
- * the argument": no input may be pushed into a terminal that somebody else reads. */
+/* In front of libseccomp's program, which cannot say "all but these, whatever the upper half of the argument" and gives one refusal for
+ * each call. Every list falls through at its end. The lower halves are what the kernel looks at. */
+#define NUMBER          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
+#define ARGUMENT(n)     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[n]))
+#define IF(value, t, f) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (t), (f))
+#define REFUSE(error)   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ARGUMENT reads the lower half");
+
+/* No input may be pushed into a terminal that somebody else reads. */
 static const struct sock_filter terminal_rules[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 0, 5),
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])), /* little endian */
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 2, 0),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSETD, 1, 0), /* would load line disciplines */
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    NUMBER,
+    IF(__NR_ioctl, 0, 5),
+    ARGUMENT(1),
+    IF(TIOCSTI, 2, 0),
+    IF(TIOCSETD, 1, 0), /* would load line disciplines */
+    IF(TIOCLINUX, 0, 1),
+    REFUSE(EPERM),
 };
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "terminal_rules reads the lower half first");
+
+/* Of the internet's protocols TCP and UDP: the others are rarely used, and where the kernel's faults are. Programs that try MPTCP first
+ * go on with TCP after this error. */
+enum {
+    SOCKET_TYPE_MASK = 0xf /* above it are flags */
+};
+static const struct sock_filter protocol_rules[] = {
+    NUMBER,
+    IF(__NR_socket, 0, 14),
+    ARGUMENT(0),
+    IF(AF_INET, 1, 0),
+    IF(AF_INET6, 0, 11),
+    ARGUMENT(1),
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SOCKET_TYPE_MASK),
+    IF(SOCK_STREAM, 1, 0),
+    IF(SOCK_DGRAM, 3, 6),
+    ARGUMENT(2), /* of a stream */
+    IF(0, 5, 0),
+    IF(IPPROTO_TCP, 4, 3),
+    ARGUMENT(2), /* of datagrams */
+    IF(0, 2, 0),
+    IF(IPPROTO_UDP, 1, 0),
+    REFUSE(EPROTONOSUPPORT),
+};
+
+/* Nothing is put on top of TCP: TLS in the kernel has had its share of faults, and libraries do it by themselves. */
+static const struct sock_filter option_rules[] = {
+    NUMBER,      IF(__NR_setsockopt, 0, 5), ARGUMENT(1),         IF(IPPROTO_TCP, 0, 3),
+    ARGUMENT(2), IF(TCP_ULP, 0, 1),         REFUSE(ENOPROTOOPT),
+};
+
+/* A process's own limits only: the kernel lets everything with the same id take away init's. */
+static const struct sock_filter limit_rules[] = {
+    NUMBER, IF(__NR_prlimit64, 0, 3), ARGUMENT(0), IF(0, 1, 0), REFUSE(EPERM),
+};
+
+static int write_rules(int fd)
+{
+    static const struct {
+        const struct sock_filter *rules;
+        size_t size;
+    } lists[] = {{terminal_rules, sizeof terminal_rules},
+                 {protocol_rules, sizeof protocol_rules},
+                 {option_rules, sizeof option_rules},
+                 {limit_rules, sizeof limit_rules}};
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < ARRAY_LENGTH(lists); i++)
+        r = write_all(fd, lists[i].rules, lists[i].size);
+    return r;
+}
 
 /* Names that this libseccomp or this architecture does not have are left out: the default covers
  * them. */
@@ -178,7 +234,7 @@ int filter_compile(struct failure *why)
     scmp_filter_ctx context = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
     if (!context)
         return fail(why, ENOMEM, "compile the system call filter");
-    int r = write_all(fd, terminal_rules, sizeof terminal_rules);
+    int r = write_rules(fd);
     if (r >= 0)
         r = add_all(context);
     if (r >= 0)

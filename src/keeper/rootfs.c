@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fdio.h"
 #include "base/text.h"
 #include "husk/fetch_protocol.h"
 
@@ -21,11 +22,12 @@ static const char *const hidden_files[] = {
     "/proc/kmsg",       "/proc/kallsyms",    "/proc/latency_stats", "/proc/config.gz",
     "/proc/kpagecount", "/proc/kpageflags",  "/proc/kpagecgroup",   "/proc/pagetypeinfo",
     "/proc/slabinfo",   "/proc/vmallocinfo", "/proc/modules",       "/proc/iomem",
-    "/proc/ioports"};
-static const char *const hidden_directories[] = {"/proc/acpi", "/proc/scsi", "/proc/driver",
-                                                 "/proc/asound", "/proc/pressure"};
-static const char *const read_only[] = {"/proc/bus",           "/proc/fs", "/proc/irq", "/proc/sys",
-                                        "/proc/sysrq-trigger", "/proc/tty"};
+    "/proc/ioports",    "/proc/swaps",       "/proc/zoneinfo",      "/proc/locks",
+    "/proc/consoles"};
+static const char *const hidden_directories[] = {"/proc/acpi",   "/proc/scsi",     "/proc/driver",
+                                                 "/proc/asound", "/proc/pressure", "/proc/bus"};
+static const char *const read_only[] = {"/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+                                        "/proc/tty"};
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
 /* mount(2) with the failure filled in. */
@@ -40,14 +42,19 @@ static int attach(const char *source, const char *target, const char *type, unsi
 static int mount_overlay(const struct rootfs *rootfs, char *root, size_t size, struct failure *why)
 {
     const char *base = rootfs->mount_point;
-    char options[3 * PATH_MAX];
+    char options[256];
     if (move_mount(rootfs->storage, "", AT_FDCWD, base, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return fail(why, errno, "mount the storage on %s", base);
-    if (format_text(root, size, "%s/root", base) < 0 ||
-        format_text(options, sizeof options,
-                    "lowerdir=%s,upperdir=%s/upper,workdir=%s/work,userxattr", rootfs->image, base,
-                    base) < 0)
-        return fail(why, ENAMETOOLONG, "path of the image");
+    if (format_text(root, size, "%s/root", base) < 0)
+        return fail(why, ENAMETOOLONG, "path of the sandbox's files");
+    /* By descriptors: /proc/mounts shows a sandbox the very words that stand here, and paths of the host are not its business. */
+    _cleanup_close_ int image = open(rootfs->image, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (image < 0)
+        return fail(why, errno, "open the image %s", rootfs->image);
+    (void)snprintf(options, sizeof options,
+                   "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d/upper,"
+                   "workdir=/proc/self/fd/%d/work,userxattr",
+                   image, rootfs->storage, rootfs->storage);
     return attach("overlay", root, "overlay", MS_NOSUID | MS_NODEV, options, why);
 }
 

@@ -34,13 +34,13 @@ class Row:
     samples: int = 1
     baselines: dict = dataclasses.field(default_factory=dict)  # name: row.key of somebody else, or why not
     more_is_better: bool = False
-    target: tuple | None = None  # ("p50" or "p99", limit), or ("ratio", limit, name of the baseline)
+    target: tuple | None = None  # ("p50" or "p99", limit), or ("ratio" or "p99 ratio", limit, name of the baseline)
     note: str = ""
 
     @property
     def key(self):
         """Which of the two numbers is compared, with others and with what was before."""
-        return "p99" if self.target and self.target[0] == "p99" else "p50"
+        return "p99" if self.target and self.target[0].startswith("p99") else "p50"
 
     def ratio(self, baseline):
         value, other = getattr(self, self.key), self.baselines.get(baseline)
@@ -53,7 +53,7 @@ class Row:
         if self.target is None:
             return None
         kind, _, *baseline = self.target
-        return self.ratio(*baseline) if kind == "ratio" else getattr(self, self.key)
+        return self.ratio(*baseline) if kind.endswith("ratio") else getattr(self, self.key)
 
     def met(self):
         """None: there is no target, or nothing to hold against it. Said, never enforced: machines differ."""

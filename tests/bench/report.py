@@ -37,7 +37,8 @@ def _target(row):
     if row.target is None:
         return ""
     kind, limit, *baseline = row.target
-    what = {"p50": "", "p99": "p99 ", "ratio": "".join(baseline) + " × "}[kind]
+    ratio = "".join(baseline) + " × "
+    what = {"p50": "", "p99": "p99 ", "ratio": ratio, "p99 ratio": f"p99 {ratio}"}[kind]
     met = row.met()
     verdict = "" if met is None else " met" if met else " MISSED"
     return f"{'≥' if row.more_is_better else '≤'} {what}{limit:.4g}{verdict}"

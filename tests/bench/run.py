@@ -21,7 +21,7 @@ import measure  # first: it knows where the tests' modules are
 import host
 import report
 
-GROUPS = ("round_trip", "creation", "load", "density")
+GROUPS = ("round_trip", "creation", "load", "attacks", "density")
 
 
 def arguments():

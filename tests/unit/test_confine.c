@@ -272,6 +272,9 @@ static void limit_resources(void *user _unused_)
     must_confine(&how);
     check_limit(RLIMIT_CORE, 1);
     check_limit(RLIMIT_MSGQUEUE, 0);
+    check_limit(RLIMIT_SIGPENDING, 1024);
+    check_limit(RLIMIT_RTPRIO, 0);
+    check_limit(RLIMIT_NICE, 0);
     check_limit(RLIMIT_NOFILE, files.rlim_max < 4096 ? files.rlim_max : 4096);
     check_limit(RLIMIT_DATA, PLENTY);
     child_check(read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", score, sizeof score) > 0);

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -155,6 +157,8 @@ static void make_refused_calls(void *user _unused_)
         CALL(pidfd_getfd, -1, -1),
         CALL(pivot_root, NOWHERE, NOWHERE),
         CALL(process_vm_readv, 0, 0, 0, 0, 0, NO_FLAGS_LIKE_THIS),
+        CALL(prlimit64, 1, RLIMIT_CORE, 0, 0),
+        CALL(prlimit64, (long)GARBAGE | 1, RLIMIT_CORE, 0, 0),
         CALL(process_vm_writev, 0, 0, 0, 0, 0, NO_FLAGS_LIKE_THIS),
         CALL(ptrace, PTRACE_TRACEME),
         CALL(reboot, 0, 0),
@@ -189,6 +193,8 @@ static void make_unknown_calls(void *user _unused_)
 {
     static const struct call calls[] = {
         CALL(clone3, NOWHERE, 0),
+        CALL(io_setup, 1, NOWHERE), /* its quota is the machine's */
+        CALL(io_submit, 0, 1, NOWHERE),
         CALL(process_mrelease, -1, 0),
         CALL(set_mempolicy_home_node, 0, 0, 0, NO_FLAGS_LIKE_THIS),
         {"a call of the future", NO_SUCH_CALL, {0}},
@@ -313,6 +319,71 @@ static void sockets_of_programs_can(void **state _unused_)
     assert_int_equal(in_child(open_useful_sockets, &has_ipv6), 0);
 }
 
+static void open_strange_protocols(void *user _unused_)
+{
+    static const struct {
+        unsigned long type, protocol;
+    } cases[] = {
+        {SOCK_RAW, IPPROTO_ICMP},
+        {SOCK_RAW, IPPROTO_RAW},
+        {SOCK_RAW, 0},
+        {SOCK_RAW | SOCK_CLOEXEC, IPPROTO_TCP},
+        {SOCK_DGRAM, IPPROTO_ICMP},
+        {SOCK_DGRAM, IPPROTO_ICMPV6},
+        {SOCK_DGRAM, IPPROTO_UDPLITE},
+        {SOCK_DGRAM, IPPROTO_TCP},
+        {SOCK_STREAM, IPPROTO_MPTCP},
+        {SOCK_STREAM, IPPROTO_SCTP},
+        {SOCK_STREAM, IPPROTO_UDP},
+        {SOCK_SEQPACKET, IPPROTO_SCTP},
+        {SOCK_SEQPACKET, 0},
+        {SOCK_DCCP, IPPROTO_DCCP},
+        {SOCK_PACKET, 0},
+        {SOCK_RDM, 0},
+        {GARBAGE | SOCK_RAW, GARBAGE | IPPROTO_ICMP},
+        {SOCK_STREAM, GARBAGE | IPPROTO_MPTCP},
+    };
+    static const int families[] = {AF_INET, AF_INET6};
+    install();
+    bool all = true;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        for (size_t f = 0; f < ARRAY_LENGTH(families); f++) {
+            long fd = syscall(SYS_socket, families[f], cases[i].type, cases[i].protocol);
+            if (fd == -1 && errno == EPROTONOSUPPORT)
+                continue;
+            (void)dprintf(STDERR_FILENO, "type %lx, protocol %lx: %ld (%s)\n", cases[i].type,
+                          cases[i].protocol, fd, strerror(errno));
+            all = false;
+        }
+    }
+    child_check(all);
+}
+
+static void of_the_internet_there_are_tcp_and_udp(void **state _unused_)
+{
+    assert_int_equal(in_child(open_strange_protocols, NULL), 0);
+}
+
+static void put_something_on_tcp(void *user _unused_)
+{
+    int one = 1;
+    install();
+    int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+    child_check(fd >= 0 && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
+    for (unsigned long upper = 0; upper <= GARBAGE; upper += GARBAGE) {
+        child_check(syscall(SYS_setsockopt, fd, IPPROTO_TCP | upper, TCP_ULP | upper, "tls", 4) ==
+                    -1);
+        child_check(errno == ENOPROTOOPT);
+    }
+    child_check(socket(AF_INET, SOCK_DGRAM, IPPROTO_UDP) >= 0);
+    child_check(setsockopt(fd, SOL_SOCKET, TCP_ULP, NULL, 0) == -1 && errno != ENOPROTOOPT);
+}
+
+static void nothing_is_put_on_top_of_tcp(void **state _unused_)
+{
+    assert_int_equal(in_child(put_something_on_tcp, NULL), 0);
+}
+
 /* --- terminals -------------------------------------------------------------------------------- */
 
 static void push_input(void *user _unused_)
@@ -362,7 +433,6 @@ static void make_useful_calls(void *user _unused_)
         CALL(getrandom, NOWHERE, 0),
         CALL(getrusage, 0, NOWHERE),
         CALL(inotify_init1, 0),
-        CALL(io_setup, 1, NOWHERE),
         CALL(linkat, -1, NOWHERE),
         CALL(listen, -1),
         CALL(madvise, 0, 0, 0),
@@ -376,7 +446,7 @@ static void make_useful_calls(void *user _unused_)
         CALL(pipe2, NOWHERE),
         CALL(prctl, PR_GET_DUMPABLE),
         CALL(preadv2, -1),
-        CALL(prlimit64, 0, RLIMIT_CORE),
+        CALL(prlimit64, (long)GARBAGE, RLIMIT_CORE),
         CALL(renameat2, -1, NOWHERE, -1, NOWHERE),
         CALL(sched_getaffinity, 0, 0, NOWHERE),
         CALL(sched_setaffinity, 0, 0, NOWHERE),
@@ -454,6 +524,8 @@ int main(void)
 #endif
         cmocka_unit_test(sockets_of_the_kernel_cannot_be_had),
         cmocka_unit_test(sockets_of_programs_can),
+        cmocka_unit_test(of_the_internet_there_are_tcp_and_udp),
+        cmocka_unit_test(nothing_is_put_on_top_of_tcp),
         cmocka_unit_test(nothing_is_pushed_into_a_terminal),
         cmocka_unit_test(what_programs_need_reaches_the_kernel),
         cmocka_unit_test(threads_and_processes_can_be_started),
