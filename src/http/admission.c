@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/link_access.h"
@@ -11,7 +12,9 @@
 #include "http/response.h"
 #include "http/router.h"
 #include "http/routes.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
+#include "huskd/keyring.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 #include "huskd/uri.h"
@@ -112,17 +115,20 @@ static bool check_form(struct request *request, struct problem *problem)
     return true;
 }
 
-/* A signed link does instead of the key. A bad one is as none, but somebody who needs no key is told about it, and so is who
- * had a good one. */
-static bool check_key(const struct request *request, const struct guard *guard,
-                      const struct credentials *credentials, struct problem *problem)
+/* A signed link does instead of the key: who has one is as its sandbox's owner, for this. A bad one is as none, but somebody who
+ * needs no key is told about it, and so is who had a good one. */
+static bool check_key(struct request *request, struct problem *problem)
 {
-    enum link_verdict link = request->route->linked ? link_access_judge(request) : LINK_ABSENT;
-    bool keyed = *request->service->config->api_key;
-    if (link == LINK_GOOD)
+    struct caller *owner = NULL;
+    enum link_verdict link =
+        request->route->linked ? link_access_judge(request, &owner) : LINK_ABSENT;
+    bool known = request->caller != NULL;
+    if (link == LINK_GOOD) {
+        request->caller = owner;
+        request->by_link = true;
         return true;
-    bool known = guard_knows(guard, credentials, problem);
-    if (known && (keyed || link == LINK_ABSENT))
+    }
+    if (known && (config_has_keys(request->service->config) || link == LINK_ABSENT))
         return true;
     if (link == LINK_EXPIRED)
         problem_set(problem, PROBLEM_LINK_EXPIRED,
@@ -146,13 +152,26 @@ static bool check_client(struct request *request, const struct guard *guard,
     if (!guard_admits(guard, &credentials, problem))
         return false;
     request->shared = credentials.origin && guard_shares_with(guard, credentials.origin);
+    request->caller = guard_caller(guard, &credentials, problem);
     /* A preflight never carries the key. */
     bool preflight = request->shared && !strcmp(request->method, "OPTIONS");
     if (preflight || (request->route && request->route->open))
         return true;
-    if (!request->route)
-        return guard_knows(guard, &credentials, problem);
-    return check_key(request, guard, &credentials, problem);
+    return request->route ? check_key(request, problem) : request->caller != NULL;
+}
+
+/* Requests that need no key, or come by a link, are on nobody's account. */
+static bool check_rate(const struct request *request, struct problem *problem)
+{
+    unsigned seconds;
+    if (!request->caller || request->by_link || (request->route && request->route->open) ||
+        caller_may_ask(request->caller, now_ms(), &seconds))
+        return true;
+    problem_set(problem, PROBLEM_RATE_LIMITED,
+                "This API key may send %llu requests a second. Try again in %u seconds.",
+                (unsigned long long)request->caller->quotas.requests_per_second, seconds);
+    problem->retry_after = seconds;
+    return false;
 }
 
 /* Parameters, decoded once. False: one is too long or not well-formed; it is empty then. */
@@ -256,7 +275,8 @@ bool admission_judge(struct request *request, const struct guard *guard)
     request->route = found == ROUTE_FOUND ? match.route : NULL;
     bool decoded = request->route && request->route->by_query ? decode_query(request)
                                                               : decode_parameters(request, &match);
-    if (!check_form(request, &problem) || !check_client(request, guard, &problem)) {
+    if (!check_form(request, &problem) || !check_client(request, guard, &problem) ||
+        !check_rate(request, &problem)) {
         answer_problem(request, &problem);
         return false;
     }

@@ -64,7 +64,8 @@ const char *request_file_path(const struct request *request)
 bool request_find_sandbox(struct request *request)
 {
     struct problem problem;
-    request->sandbox = service_find(request->service, request->parameter, &problem);
+    request->sandbox =
+        service_find(request->service, request->caller, request->parameter, &problem);
     if (!request->sandbox) {
         answer_problem(request, &problem);
         return false;

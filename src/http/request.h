@@ -21,6 +21,7 @@
 #include "base/id.h"
 #include "husk/limits.h"
 
+struct caller;
 struct install;
 struct peer;
 struct problem;
@@ -69,9 +70,11 @@ struct request {
     char *query; /* inside path's memory; NULL: none */
     char id[MAX_REQUEST_ID_LENGTH + 1];
     const struct route *route;
+    struct caller *caller; /* who asks; for a signed link: whose it is. NULL: nobody that we know */
     char parameter[MAX_PARAMETER_LENGTH +
                    1]; /* what the route's first {…} stands for, decoded: a sandbox */
     char second_parameter[MAX_FILE_PATH_BYTES + 1]; /* and its second: a path, an execution, … */
+    bool by_link;                                   /* a signed link does instead of a key */
     bool json;                                      /* Content-Type is application/json */
     bool shared;                                    /* its origin may read the answer (CORS) */
     struct buffer body;

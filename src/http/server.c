@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +18,18 @@
 #include "http/response.h"
 #include "http/router.h"
 #include "http/stream.h"
+#include "huskd/audit.h"
+#include "huskd/caller.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
 #include "mcp/mcp.h"
+#include "mcp/session.h"
 
 enum {
     CLIENT_WENT_AWAY = 499, /* as nginx logs it; nobody reads it */
     LOGGED_PATH_BYTES = 256,
+    CLIENT_TEXT_SIZE = 64,
     RECEIVE_STEP = RECEIVE_SECONDS * LEAST_UPLOAD_RATE /* bytes that have RECEIVE_SECONDS each */
 };
 
@@ -38,6 +43,7 @@ struct server {
     struct request *requests;
     size_t open;
     size_t body_bytes; /* of all requests */
+    struct audit_limit strangers;
 };
 
 /* --- the body ----------------------------------------------------------------------------------- */
@@ -218,15 +224,44 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection 
     return handle(server, request);
 }
 
+/* Where a request came from, as text. */
+static void format_client(const struct request *request, char text[CLIENT_TEXT_SIZE])
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *text = '\0';
+    if (info && info->client_addr)
+        (void)getnameinfo(info->client_addr, sizeof(struct sockaddr_storage), text,
+                          CLIENT_TEXT_SIZE, NULL, 0, NI_NUMERICHOST);
+}
+
+/* Of requests without a key only so many get a line (huskd/audit.h). */
+static void log_stranger(struct server *server, const struct request *request, const char *path)
+{
+    char client[CLIENT_TEXT_SIZE];
+    size_t unsaid;
+    if (!audit_may_tell(&server->strangers, &unsaid))
+        return;
+    bool denied = request->status == MHD_HTTP_UNAUTHORIZED;
+    format_client(request, client);
+    log_event(denied ? LOG_WARNING : LOG_INFO, denied ? "request denied" : "request", "audit",
+              denied ? "denied" : NULL, "client", client, "method", request->method, "path", path,
+              "status", request->status ? log_number(request->status) : NULL, "request",
+              request->id, "unsaid", unsaid ? log_number((int64_t)unsaid) : NULL, NULL);
+}
+
 static void log_request(const struct request *request, enum MHD_RequestTerminationCode how)
 {
     char path[LOGGED_PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s", request->path);
+    if (!request->caller)
+        return log_stranger(request->server, request, path);
     bool unsent = how != MHD_REQUEST_TERMINATED_COMPLETED_OK && request->status;
     uint64_t end = request->answered_ms ? request->answered_ms : now_ms();
     log_event(LOG_INFO, "request", "method", request->method, "path", path, "status",
               request->status ? log_number(request->status) : NULL, "ms",
-              log_number((int64_t)(end - request->started_ms)), "request", request->id, "sandbox",
+              log_number((int64_t)(end - request->started_ms)), "request", request->id, "caller",
+              request->caller->name, "link", request->by_link ? "yes" : NULL, "sandbox",
               *request->sandbox_text ? request->sandbox_text : NULL, "answer",
               unsent ? "not delivered" : NULL, NULL);
 }
@@ -348,6 +383,11 @@ struct server *server_new(struct service *service, const struct guard *guard, in
 void server_stop_listening(struct server *server)
 {
     close_fd(MHD_quiesce_daemon(server->daemon));
+}
+
+void server_keys_changed(struct server *server)
+{
+    session_end_keyless(server->mcp);
 }
 
 struct mcp *server_mcp(const struct server *server)

@@ -15,6 +15,8 @@ struct server *server_new(struct service *service, const struct guard *guard, in
                           struct failure *why);
 /* Take no new connections; those that are there are answered. */
 void server_stop_listening(struct server *server);
+/* Keys were taken away: what goes on by them ends. */
+void server_keys_changed(struct server *server);
 struct mcp *server_mcp(const struct server *server);
 /* Requests that wait for something. */
 size_t server_waiting(const struct server *server);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "huskd/caller.h"
 #include "huskd/name.h"
 
 enum {
@@ -22,6 +23,8 @@ json_t *record_to_json(const struct record *record)
         "pids", (json_int_t)record->limits.pids, "link_key", key);
     if (json && record->auto_install)
         (void)json_object_set_new(json, "auto_install", json_true());
+    if (json && *record->owner)
+        (void)json_object_set_new(json, "owner", json_string(record->owner));
     if (json && *record->recipe)
         (void)json_object_set_new(json, "recipe", json_string(record->recipe));
     return json;
@@ -59,6 +62,20 @@ static const struct field numbers[NUMBERS] = {
     [PIDS] = {"pids", 1, MAX_PIDS},
 };
 
+/* Those of a huskd that knew no owners belong to the admin. */
+static int read_owner(const json_t *json, struct record *record, struct failure *why)
+{
+    const json_t *owner = json_object_get(json, "owner");
+    const char *text = owner ? json_string_value(owner) : ADMIN_NAME;
+    size_t length = owner ? json_string_length(owner) : strlen(ADMIN_NAME);
+    if (*record->recipe)
+        return 0;
+    if (!text || name_fault(text, length))
+        return fail_plain(why, EINVAL, "its record has no usable owner");
+    memcpy(record->owner, text, length + 1);
+    return 0;
+}
+
 static int read_name(const json_t *json, struct record *record, struct failure *why)
 {
     const json_t *name = json_object_get(json, "name");
@@ -91,6 +108,8 @@ int record_from_json(const json_t *json, struct record *ret, struct failure *why
     int r = read_name(json, &record, why);
     if (r == 0)
         r = read_recipe(json, &record, why);
+    if (r == 0)
+        r = read_owner(json, &record, why);
     if (r < 0)
         return r;
     const char *key = json_string_value(json_object_get(json, "link_key"));

@@ -17,6 +17,8 @@ enum {
 
 struct record {
     char name[MAX_NAME_LENGTH + 1]; /* "": none */
+    char owner[MAX_NAME_LENGTH +
+               1]; /* name of a caller (caller.h); "": of the pool, it is nobody's yet */
     int64_t
         created_at; /* Unix seconds, as all times here: monotonic clocks do not outlive a process */
     int64_t expires_at;

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/text.h"
 #include "husk/limits.h"
+#include "huskd/caller.h"
 #include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
@@ -98,7 +99,7 @@ static size_t complete_sandbox(const struct mcp_call *call, const char *beginnin
     size_t count = 0;
     const struct registry *registry = call->mcp->service->registry;
     for (const struct sandbox *s = registry_first(registry); s; s = registry_next(s)) {
-        if (!sandbox_live(s))
+        if (!sandbox_live(s) || !caller_may_see(call->caller, s->owner))
             continue;
         add_if_matching(values, s->record.name, beginning, &count);
         add_if_matching(values, s->text, beginning, &count);

@@ -293,7 +293,8 @@ static void opened(int fd, void *user)
     struct mcp_call *call = user;
     struct problem problem;
     const char *uri = requested_uri(call);
-    struct sandbox *sandbox = service_find(call->mcp->service, call->sandbox_text, &problem);
+    struct sandbox *sandbox =
+        service_find(call->mcp->service, call->caller, call->sandbox_text, &problem);
     if (!sandbox)
         return resources_fail(call, uri, problem.detail);
     if (own < 0)
@@ -318,7 +319,7 @@ static void read_file(struct mcp_call *call, const char *uri)
     const char *fault = resources_split(uri, reference, path);
     if (fault)
         return resources_fail(call, uri, fault);
-    const struct sandbox *sandbox = service_find(service, reference, &problem);
+    const struct sandbox *sandbox = service_find(service, call->caller, reference, &problem);
     if (!sandbox)
         return resources_fail(call, uri, problem.detail);
     memcpy(call->sandbox_text, sandbox->text, sizeof call->sandbox_text);

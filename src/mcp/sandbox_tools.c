@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "husk/limits.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/json_body.h"
@@ -33,7 +34,7 @@ static void tell_created(struct mcp_call *call, json_t *installed)
     format_timestamp(sandbox->record.expires_at, expires);
     if (call->session)
         session_remember(call->session, call->mcp->service, sandbox->id);
-    json_t *json = sandbox_json(sandbox, NULL);
+    json_t *json = sandbox_json(sandbox, NULL, call->caller);
     if (installed)
         (void)json_object_set(json, "installed", installed);
     tool_answer(
@@ -96,7 +97,8 @@ static void create(struct mcp_call *call, json_t *arguments)
     struct record record;
     json_auto_t *packages = NULL;
     json_t *env;
-    if (!create_fields_read(arguments, call->mcp->service->config, &record, &problem) ||
+    if (!create_fields_read(arguments, call->mcp->service->config, call->caller, &record,
+                            &problem) ||
         !create_fields_packages(arguments, &packages, &problem) ||
         !create_fields_env(arguments, &env, &problem))
         return tool_fail_problem(call, &problem);
@@ -119,11 +121,11 @@ static void list(struct mcp_call *call, json_t *arguments _unused_)
     _cleanup_buffer_ struct buffer text = {0};
     size_t count = 0;
     for (const struct sandbox *s = registry_first(registry); s; s = registry_next(s)) {
-        if (!sandbox_live(s) || ++count > MAX_MCP_LISTED)
+        if (!sandbox_live(s) || !caller_may_see(call->caller, s->owner) || ++count > MAX_MCP_LISTED)
             continue;
         char expires[TIMESTAMP_SIZE];
         format_timestamp(s->record.expires_at, expires);
-        (void)json_array_append_new(sandboxes, sandbox_json(s, NULL));
+        (void)json_array_append_new(sandboxes, sandbox_json(s, NULL, call->caller));
         (void)buffer_printf(&text, "%s%s%s: %s, ends at %s\n", s->text, *s->record.name ? " " : "",
                             s->record.name, sandbox_state_name(s), expires);
     }
@@ -154,7 +156,7 @@ static void extend(struct mcp_call *call, json_t *arguments)
     char expires[TIMESTAMP_SIZE];
     sandbox_extend(call->sandbox, seconds);
     format_timestamp(call->sandbox->record.expires_at, expires);
-    tool_answer(call, sandbox_json(call->sandbox, NULL), "Sandbox %s now ends at %s.",
+    tool_answer(call, sandbox_json(call->sandbox, NULL, call->caller), "Sandbox %s now ends at %s.",
                 call->sandbox_text, expires);
 }
 
@@ -186,7 +188,7 @@ static void close_sandbox(struct mcp_call *call, json_t *arguments)
     problem_set(&problem, PROBLEM_SANDBOX_CLOSED, "The sandbox was closed.");
     call_wait(call, cancel_close);
     sandbox_close(call->sandbox, ENDED_CLOSED, &problem,
-                  (struct sandbox_waiter){.callback = closed, .user = call});
+                  (struct sandbox_waiter){.callback = closed, .user = call, .by = call->caller});
 }
 
 /* --- interrupt and restart ---------------------------------------------------------------------- */

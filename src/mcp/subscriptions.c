@@ -131,7 +131,8 @@ static void look(struct subscription *subscription)
     struct problem problem;
     if (subscription->tag || !*subscription->sandbox)
         return;
-    const struct sandbox *sandbox = service_find(service, subscription->sandbox, &problem);
+    const struct sandbox *sandbox =
+        service_find(service, subscription->session->caller, subscription->sandbox, &problem);
     if (sandbox)
         subscription->tag = keeper_client_open(service->keeper, sandbox->id, subscription->path,
                                                opened, subscription);
@@ -214,7 +215,8 @@ void subscriptions_add(struct mcp_call *call)
     const char *fault = resources_split(uri, reference, path);
     if (fault)
         return resources_fail(call, uri, fault);
-    const struct sandbox *sandbox = service_find(call->mcp->service, reference, &problem);
+    const struct sandbox *sandbox =
+        service_find(call->mcp->service, call->caller, reference, &problem);
     if (!sandbox)
         return resources_fail(call, uri, problem.detail);
     subscribe(call, uri, sandbox->text, path);

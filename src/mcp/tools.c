@@ -270,7 +270,7 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
     }
     if (!reference || length == 0)
         return find_own(call, ret_none);
-    struct sandbox *sandbox = service_find(call->mcp->service, reference, &problem);
+    struct sandbox *sandbox = service_find(call->mcp->service, call->caller, reference, &problem);
     if (sandbox)
         use_sandbox(call, sandbox);
     else
@@ -281,7 +281,8 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
 bool tool_sandbox_lives(struct mcp_call *call)
 {
     struct problem problem;
-    struct sandbox *sandbox = service_find(call->mcp->service, call->sandbox_text, &problem);
+    struct sandbox *sandbox =
+        service_find(call->mcp->service, call->caller, call->sandbox_text, &problem);
     if (sandbox)
         sandbox_used(sandbox);
     else

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/expiry.h"
 #include "huskd/sandbox.h"
@@ -22,6 +23,7 @@ struct fixture {
     struct config config;
     struct loop *loop;
     struct fake keeper;
+    struct callers *callers;
     struct service *service;
     struct seen seen;
 };
@@ -56,7 +58,7 @@ static void start_service(struct fixture *fixture)
 {
     int fd = unix_connect(fixture->keeper.socket, SOCK_SEQPACKET | SOCK_NONBLOCK);
     assert_true(fd >= 0);
-    fixture->service = service_new(&fixture->config, fixture->loop, fd, -1);
+    fixture->service = service_new(&fixture->config, fixture->callers, fixture->loop, fd, -1);
     service_start(fixture->service);
     RUN_UNTIL(fixture->loop, fixture->service->phase == SERVICE_RUNNING);
 }
@@ -67,6 +69,7 @@ static int set_up(void **state)
     fixture->loop = loop_new();
     fake_start(&fixture->keeper, fixture->loop);
     config_defaults(&fixture->config);
+    fixture->callers = callers_new();
     free(fixture->config.state);
     fixture->config.state = must_copy(fixture->keeper.folder);
     fixture->config.max_sandboxes = 4;
@@ -84,6 +87,7 @@ static int tear_down(void **state)
     fake_stop(&fixture->keeper);
     loop_free(fixture->loop);
     config_free(&fixture->config);
+    callers_free(fixture->callers);
     free(fixture);
     return 0;
 }
@@ -91,6 +95,7 @@ static int tear_down(void **state)
 static struct sandbox *create(struct fixture *fixture, const char *name, struct problem *problem)
 {
     struct record record = {
+        .owner = ADMIN_NAME,
         .created_at = wall_seconds(),
         .expires_at = wall_seconds() + 1000,
         .limits = {.memory_bytes = 1, .disk_bytes = 1, .cpu_millis = 1, .pids = 1}};
@@ -113,7 +118,9 @@ static struct sandbox *create_ready(struct fixture *fixture, const char *name)
 static enum problem_kind find(const struct fixture *fixture, const char *reference)
 {
     struct problem problem;
-    return service_find(fixture->service, reference, &problem) ? PROBLEM_NONE : problem.kind;
+    return service_find(fixture->service, callers_admin(fixture->callers), reference, &problem)
+               ? PROBLEM_NONE
+               : problem.kind;
 }
 
 static void test_create_and_close(void **state)
@@ -136,13 +143,15 @@ static void test_create_and_close(void **state)
     sandbox_close(sandbox, ENDED_CLOSED, &problem,
                   (struct sandbox_waiter){.callback = on_closed, .user = &fixture->seen});
     assert_int_equal(find(fixture, text), PROBLEM_SANDBOX_CLOSED);
-    assert_true(registry_name_taken(fixture->service->registry, "name"));
+    assert_true(
+        registry_name_taken(fixture->service->registry, callers_admin(fixture->callers), "name"));
     RUN_UNTIL(fixture->loop, fixture->seen.closed == 1);
     assert_int_equal(fixture->seen.closed_problem, PROBLEM_NONE);
     assert_int_equal(fake_count(&fixture->keeper), 0);
     assert_int_equal(find(fixture, text), PROBLEM_SANDBOX_CLOSED);
     assert_int_equal(find(fixture, "other"), PROBLEM_SANDBOX_NOT_FOUND);
-    assert_false(registry_name_taken(fixture->service->registry, "name"));
+    assert_false(
+        registry_name_taken(fixture->service->registry, callers_admin(fixture->callers), "name"));
 }
 
 static void test_refusals(void **state)
@@ -341,7 +350,8 @@ static void test_deaths(void **state)
         assert_int_equal(fixture->seen.answers, (unsigned)how + 1);
         assert_int_equal(fixture->seen.answer_problem, PROBLEM_SANDBOX_CLOSED);
         assert_int_equal(fake_count(&fixture->keeper), 0);
-        assert_null(service_find(fixture->service, "mortal", &problem));
+        assert_null(
+            service_find(fixture->service, callers_admin(fixture->callers), "mortal", &problem));
         assert_int_equal(problem.kind, PROBLEM_SANDBOX_CLOSED);
         assert_string_equal(problem.why, "died");
         fixture->keeper.shim_silent = false;
@@ -355,7 +365,7 @@ static void test_expiry(void **state)
     struct problem problem;
     sandbox_extend(sandbox, 1);
     RUN_UNTIL(fixture->loop, registry_count(fixture->service->registry) == 0);
-    assert_null(service_find(fixture->service, "old", &problem));
+    assert_null(service_find(fixture->service, callers_admin(fixture->callers), "old", &problem));
     assert_string_equal(problem.why, "expired");
     assert_int_equal(fake_count(&fixture->keeper), 0);
 }
@@ -391,7 +401,8 @@ static void test_adoption(void **state)
     fixture->keeper.shim_state = "busy";
     start_service(fixture);
     struct problem problem;
-    struct sandbox *sandbox = service_find(fixture->service, "kept", &problem);
+    struct sandbox *sandbox =
+        service_find(fixture->service, callers_admin(fixture->callers), "kept", &problem);
     assert_non_null(sandbox);
     assert_string_equal(sandbox->text, text);
     assert_int_equal(sandbox->state, SANDBOX_BUSY);
