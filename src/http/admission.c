@@ -100,11 +100,18 @@ static bool check_form(struct request *request, struct problem *problem)
         return false;
     }
     const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    if (times_sent(request, MHD_HTTP_HEADER_HOST) > 1 ||
-        times_sent(request, MHD_HTTP_HEADER_CONTENT_LENGTH) + (encoding ? 1 : 0) > 1) {
-        problem_set(
-            problem, PROBLEM_MALFORMED_REQUEST,
-            "Host and Content-Length may be sent only once, and not with Transfer-Encoding.");
+    static const char *const single[] = {MHD_HTTP_HEADER_HOST, MHD_HTTP_HEADER_CONTENT_LENGTH,
+                                         MHD_HTTP_HEADER_TRANSFER_ENCODING,
+                                         MHD_HTTP_HEADER_AUTHORIZATION, "X-API-Key"};
+    for (size_t i = 0; i < ARRAY_LENGTH(single); i++) {
+        if (times_sent(request, single[i]) > 1) {
+            problem_set(problem, PROBLEM_MALFORMED_REQUEST, "%s may be sent only once.", single[i]);
+            return false;
+        }
+    }
+    if (encoding && request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
+        problem_set(problem, PROBLEM_MALFORMED_REQUEST,
+                    "Content-Length and Transfer-Encoding may not be sent together.");
         return false;
     }
     if (encoding && !same_ignoring_case(encoding, "chunked")) {
