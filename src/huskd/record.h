@@ -12,7 +12,8 @@
 #include "husk/limits.h"
 
 enum {
-    RECIPE_SIZE = 192
+    RECIPE_SIZE = 192,
+    SEAL_BYTES = 32
 };
 
 struct record {
@@ -26,6 +27,7 @@ struct record {
     bool auto_install;     /* for executions that do not say */
     struct sandbox_limits limits;
     struct link_key link_key; /* of links to its files; its shim signs with it */
+    uint8_t seal[SEAL_BYTES]; /* of owner and name (seal.h) */
     char recipe[RECIPE_SIZE]; /* of the pool's: what it was made of. "": it is somebody's */
 };
 

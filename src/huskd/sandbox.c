@@ -235,6 +235,8 @@ static int take_record(struct sandbox *sandbox, const struct shim_status *status
         return r;
     if (*record.recipe)
         return take_pool_record(sandbox, status, &record, why);
+    if (!seal_good(&sandbox->service->seal_key, sandbox->id, &record))
+        return fail_plain(why, EACCES, "its record is not the one that it was given");
     const struct caller *owner = callers_get(sandbox->service->callers, record.owner);
     if (*record.name && registry_name_taken(sandbox->service->registry, owner, record.name))
         return fail_plain(why, EEXIST, "another sandbox has its name");
@@ -425,6 +427,7 @@ static void give(struct sandbox *warm, const struct record *record)
     struct link_key key = warm->record.link_key;
     set_record(warm, record);
     warm->record.link_key = key;
+    seal_set(&service->seal_key, warm->id, &warm->record);
     tell_record(warm);
     pool_left(service->pool, warm);
     pool_gone(service->pool);
@@ -455,11 +458,13 @@ static struct sandbox *add_new(struct service *service, const struct record *rec
                                struct sandbox_waiter made)
 {
     struct record own = *record;
+    struct id id = id_new();
     own.link_key = link_key_new();
+    seal_set(&service->seal_key, id, &own);
     char *start = start_message(&own, env, service->config->link_seconds);
     if (!start)
         return NULL;
-    struct sandbox *sandbox = sandbox_new(service, id_new(), SANDBOX_QUEUED);
+    struct sandbox *sandbox = sandbox_new(service, id, SANDBOX_QUEUED);
     set_record(sandbox, &own);
     sandbox->start = start;
     sandbox->made = made;

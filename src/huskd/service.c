@@ -127,6 +127,7 @@ struct service *service_new(const struct config *config, struct callers *callers
     service->loop = loop;
     service->registry = registry_new();
     service->callers = callers;
+    service->seal_key = seal_key_read(ledger_fd);
     service->creations.limit = config->max_creating;
     service->fetches.limit = MAX_FETCHES;
     service->started_ms = now_ms();

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "huskd/seal.h"
 #include "huskd/slots.h"
 
 struct caller;
@@ -31,6 +32,7 @@ struct service {
     struct keeper_client *keeper;
     struct registry *registry;
     struct callers *callers; /* borrowed */
+    struct seal_key seal_key;
     struct slots creations;
     struct slots fetches;
     struct package_source *package_source; /* borrowed */

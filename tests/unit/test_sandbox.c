@@ -425,6 +425,25 @@ static void test_unusable_is_not_adopted(void **state)
     }
 }
 
+/* A shim that says that its sandbox is another's, or has another name, is not believed. */
+static void test_changed_record_is_not_adopted(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const changes[][2] = {{"\"owner\":\"admin\"", "\"owner\":\"alice\""},
+                                             {"\"name\":\"mine\"", "\"name\":\"hers\""}};
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+        const struct sandbox *sandbox = create_ready(fixture, "mine");
+        struct fake_box *box = fake_find(&fixture->keeper, sandbox->id.bytes);
+        service_free(fixture->service);
+        char *at = strstr(box->record, changes[i][0]);
+        assert_non_null(at);
+        memcpy(at, changes[i][1], strlen(changes[i][1]));
+        start_service(fixture);
+        assert_int_equal(registry_count(fixture->service->registry), 0);
+        assert_int_equal(fake_count(&fixture->keeper), 0);
+    }
+}
+
 /* huskd ends while the keeper still works: its answer finds nobody, and that is all. */
 static void test_forgotten_with_open_questions(void **state)
 {
@@ -488,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_time_left),
         TEST(test_adoption),
         TEST(test_unusable_is_not_adopted),
+        TEST(test_changed_record_is_not_adopted),
         TEST(test_forgotten_with_open_questions),
         TEST(test_sweep),
     };
