@@ -27,6 +27,7 @@ struct guard {
     struct words hosts;
     struct words origins;
     char *listen_host;
+    bool tls;
     const struct keyring *keyring;
 };
 
@@ -56,6 +57,7 @@ struct guard *guard_new(const struct config *config, const char *listen_host,
     split_words(&guard->origins, config->cors_origins);
     guard->listen_host = must_copy(listen_host);
     guard->keyring = keyring;
+    guard->tls = *config->tls_cert != '\0';
     return guard;
 }
 
@@ -113,10 +115,11 @@ bool guard_shares_with(const struct guard *guard, const char *origin)
 
 static bool origin_allowed(const struct guard *guard, const char *origin)
 {
-    static const char *const schemes[] = {"http://", "https://"};
+    static const char *const schemes[] = {"https://", "http://"};
     if (guard_shares_with(guard, origin))
         return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++) {
+    /* Where we speak TLS a page that came without it may be anybody's. */
+    for (size_t i = 0; i < (guard->tls ? 1 : ARRAY_LENGTH(schemes)); i++) {
         if (starts_with(origin, schemes[i]))
             return host_allowed(guard, origin + strlen(schemes[i]));
     }

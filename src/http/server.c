@@ -18,6 +18,7 @@
 #include "http/response.h"
 #include "http/router.h"
 #include "http/stream.h"
+#include "http/tls.h"
 #include "huskd/audit.h"
 #include "huskd/caller.h"
 #include "huskd/problem.h"
@@ -337,9 +338,14 @@ static void run(void *user)
         loop_wake_in(server->service->loop, wait);
 }
 
-static struct MHD_Daemon *start_daemon(struct server *server, int listen_fd)
+static struct MHD_Daemon *start_daemon(struct server *server, bool tls, int listen_fd)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem secure[TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+    if (tls) {
+        flags |= MHD_USE_TLS;
+        tls_options(secure);
+    }
     const struct MHD_OptionItem options[] = {
         {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_message, NULL}, /* first, as it must be */
         {MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL},
@@ -353,18 +359,18 @@ static struct MHD_Daemon *start_daemon(struct server *server, int listen_fd)
         {MHD_OPTION_END, 0, NULL},
     };
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
-                            MHD_OPTION_END);
+                            MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
 }
 
-struct server *server_new(struct service *service, const struct guard *guard, int listen_fd,
-                          struct failure *why)
+struct server *server_new(struct service *service, const struct guard *guard, bool tls,
+                          int listen_fd, struct failure *why)
 {
     struct server *server = must_alloc(sizeof *server);
     server->service = service;
     server->guard = guard;
     server->peers = peers_new(service->loop);
     server->mcp = mcp_new(service);
-    server->daemon = start_daemon(server, listen_fd);
+    server->daemon = start_daemon(server, tls, listen_fd);
     if (!server->daemon) {
         close_fd(listen_fd);
         peers_free(server->peers);

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/server.h"
+#include "http/tls.h"
 #include "husk/limits.h"
 #include "husk/version.h"
 #include "huskd/anchor_start.h"
@@ -72,6 +73,7 @@ struct program {
     struct service *service;
     struct callers *callers;
     struct keyring *keyring;
+    struct tls *tls;            /* NULL: plain HTTP */
     struct file_opener *opener; /* NULL: there is nothing to read anew */
     struct guard *guard;
     struct server *server;
@@ -170,32 +172,33 @@ static void begin_to_stop(struct program *program)
     enter_stage(program, STAGE_ANSWERING, ANSWER_MS);
 }
 
-/* --- keys --------------------------------------------------------------------------------------- */
+/* --- keys and certificate --------------------------------------------------------------------------------------- */
 
-/* What of the files could not be used; the rest is in force. */
-static int take_files(struct program *program, int error, const int fds[OPENED_FILES],
-                      struct failure *why)
+static int take_keys(struct program *program, int fd, struct failure *why)
 {
     const char *path = program->config.keys_file;
     struct failure reason;
-    if (error < 0)
-        return fail_plain(why, -error, "the process that opens them is gone; restart huskd");
-    int keys = fds[OPENED_KEYS];
-    if (*path && keys < 0)
-        return fail(why, -keys, "open the keys file %.160s (it must be its owner who starts huskd)",
-                    path);
-    int r = *path ? keyring_read(program->keyring, keys, &reason) : 0;
+    if (fd < 0)
+        return fail(why, -fd, "open the keys file %.160s (whoever starts huskd must own it)", path);
+    int r = keyring_read(program->keyring, fd, &reason);
     return r < 0 ? fail_plain(why, -r, "%.120s: %s", path, reason.text) : 0;
 }
 
 static void files_opened_again(int error, const int fds[OPENED_FILES], void *user)
 {
     struct program *program = user;
-    struct failure why;
-    int r = take_files(program, error, fds, &why);
-    audit_keys(keyring_count(program->keyring), r < 0 ? why.text : NULL);
-    if (r == 0)
+    const struct config *config = &program->config;
+    struct failure why = {.text = "the process that opens it is gone: restart huskd"};
+    if (*config->keys_file) {
+        int r = error < 0 ? error : take_keys(program, fds[OPENED_KEYS], &why);
+        audit_keys(keyring_count(program->keyring), r < 0 ? why.text : NULL);
         server_keys_changed(program->server);
+    }
+    if (*config->tls_cert) {
+        int r = error < 0 ? error
+                          : tls_read(program->tls, fds[OPENED_TLS_CERT], fds[OPENED_TLS_KEY], &why);
+        audit_tls(r < 0 ? why.text : NULL);
+    }
 }
 
 struct first_reading {
@@ -207,7 +210,14 @@ struct first_reading {
 static void files_opened_first(int error, const int fds[OPENED_FILES], void *user)
 {
     struct first_reading *reading = user;
-    reading->result = take_files(reading->program, error, fds, reading->why);
+    struct program *program = reading->program;
+    int r =
+        error < 0 ? fail_plain(reading->why, -error, "the process that opens files has ended") : 0;
+    if (r == 0 && *program->config.keys_file)
+        r = take_keys(program, fds[OPENED_KEYS], reading->why);
+    if (r == 0 && program->tls)
+        r = tls_read(program->tls, fds[OPENED_TLS_CERT], fds[OPENED_TLS_KEY], reading->why);
+    reading->result = r;
 }
 
 static int prepare_secrets(struct program *program, struct failure *why)
@@ -221,6 +231,10 @@ static int prepare_secrets(struct program *program, struct failure *why)
     int r = keyring_new(config, program->callers, &program->keyring, why);
     if (r < 0 || (!*config->keys_file && !*config->tls_cert))
         return r;
+    if (*config->tls_cert && MHD_is_feature_supported(MHD_FEATURE_HTTPS_CERT_CALLBACK) != MHD_YES)
+        return fail_plain(why, EOPNOTSUPP, "this libmicrohttpd was built without TLS");
+    if (*config->tls_cert)
+        program->tls = tls_new();
     r = file_opener_start(paths, &program->opener, why);
     if (r == 0 && file_opener_ask_now(program->opener, files_opened_first, &reading) < 0)
         r = fail_plain(why, EIO, "the process that opens keys and certificates has ended");
@@ -369,7 +383,8 @@ static int start_service(struct program *program, struct failure *why)
     program->service->abandoned = on_abandoned;
     program->service->abandoned_user = program;
     program->guard = guard_new(&program->config, program->address.host, program->keyring);
-    program->server = server_new(program->service, program->guard, program->listen_fd, why);
+    program->server =
+        server_new(program->service, program->guard, program->tls != NULL, program->listen_fd, why);
     if (!program->server)
         return -EIO;
     if (program->opener &&
@@ -386,11 +401,12 @@ static void greet(const struct program *program)
     char address[LISTEN_TEXT_SIZE] = "";
     (void)listen_address_format(program->listen_fd, address);
     log_event(LOG_INFO, "listening", "address", address, "version", HUSK_VERSION, NULL);
-    (void)printf(
-        "\nHusk %s listens on http://%s\n\n  Try: curl -X POST %shttp://%s/sandbox/create\n\n",
-        HUSK_VERSION, address,
-        config_has_keys(&program->config) ? "-H \"Authorization: Bearer $HUSK_API_KEY\" " : "",
-        address);
+    const char *scheme = program->tls ? "https" : "http";
+    (void)printf("\nHusk %s listens on %s://%s\n\n  Try: curl -X POST %s%s://%s/sandbox/create\n\n",
+                 HUSK_VERSION, scheme, address,
+                 config_has_keys(&program->config) ? "-H \"Authorization: Bearer $HUSK_API_KEY\" "
+                                                   : "",
+                 scheme, address);
     (void)fflush(stdout);
 }
 
@@ -417,6 +433,7 @@ static int serve(struct program *program, struct failure *why)
 static void clean_up(struct program *program)
 {
     server_free(program->server);
+    tls_free(program->tls);
     guard_free(program->guard);
     service_free(program->service);
     file_opener_free(program->opener);

@@ -41,7 +41,7 @@ class Caller:
 
     def __init__(self, service, key):
         self.service, self.key = service, key
-        self.url = service.url
+        self.url, self.verify = service.url, service.verify
 
     def request(self, method, path, headers=None, **options):
         return self.service.request(method, path, headers={"Authorization": f"Bearer {self.key}"} | (headers or {}), **options)

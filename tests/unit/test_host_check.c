@@ -23,6 +23,7 @@ static struct guard *make(const char *hosts, const char *origins, const char *ke
     struct config config = {
         .api_key_hash = nothing,
         .keys_file = nothing,
+        .tls_cert = nothing,
         .allowed_hosts = (char *)(uintptr_t)hosts,
         .cors_origins = (char *)(uintptr_t)origins,
         .api_key = (char *)(uintptr_t)key,
