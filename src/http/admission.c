@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/link_access.h"
+#include "http/raw_form.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/router.h"
@@ -88,7 +89,36 @@ static unsigned times_sent(const struct request *request, const char *name)
 
 /* --- the checks, in order ----------------------------------------------------------------------- */
 
-/* What two servers in a row might read differently is refused. */
+static bool refuse_form(struct problem *problem, const char *what)
+{
+    problem_set(problem, PROBLEM_MALFORMED_REQUEST, "This request is not well-formed: %s.", what);
+    return false;
+}
+
+/* How long the body is must be said once, and in one way. */
+static bool check_framing(const struct request *request, struct problem *problem)
+{
+    static const char *const single[] = {MHD_HTTP_HEADER_HOST, MHD_HTTP_HEADER_CONTENT_LENGTH,
+                                         MHD_HTTP_HEADER_TRANSFER_ENCODING,
+                                         MHD_HTTP_HEADER_AUTHORIZATION, "X-API-Key"};
+    for (size_t i = 0; i < ARRAY_LENGTH(single); i++) {
+        if (times_sent(request, single[i]) > 1) {
+            problem_set(problem, PROBLEM_MALFORMED_REQUEST, "%s may be sent only once.", single[i]);
+            return false;
+        }
+    }
+    const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    const char *length = request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (encoding && length)
+        return refuse_form(problem, "Content-Length and Transfer-Encoding exclude each other");
+    if (encoding && !same_ignoring_case(encoding, "chunked"))
+        return refuse_form(problem, "Transfer-Encoding must be 'chunked' if it is sent");
+    if (length && (!*length || strspn(length, "0123456789") != strlen(length)))
+        return refuse_form(problem, "Content-Length must be a number");
+    return true;
+}
+
+/* What two servers in a row might read differently is refused, and nothing more is read from such a connection. */
 static bool check_form(struct request *request, struct problem *problem)
 {
     const union MHD_ConnectionInfo *size =
@@ -99,27 +129,13 @@ static bool check_form(struct request *request, struct problem *problem)
                     size->header_size, MAX_HEADER_BYTES);
         return false;
     }
-    const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    static const char *const single[] = {MHD_HTTP_HEADER_HOST, MHD_HTTP_HEADER_CONTENT_LENGTH,
-                                         MHD_HTTP_HEADER_TRANSFER_ENCODING,
-                                         MHD_HTTP_HEADER_AUTHORIZATION, "X-API-Key"};
-    for (size_t i = 0; i < ARRAY_LENGTH(single); i++) {
-        if (times_sent(request, single[i]) > 1) {
-            problem_set(problem, PROBLEM_MALFORMED_REQUEST, "%s may be sent only once.", single[i]);
-            return false;
-        }
-    }
-    if (encoding && request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
-        problem_set(problem, PROBLEM_MALFORMED_REQUEST,
-                    "Content-Length and Transfer-Encoding may not be sent together.");
-        return false;
-    }
-    if (encoding && !same_ignoring_case(encoding, "chunked")) {
-        problem_set(problem, PROBLEM_MALFORMED_REQUEST,
-                    "Transfer-Encoding must be 'chunked' if it is sent.");
-        return false;
-    }
-    return true;
+    const char *fault = raw_form_fault(request->connection, &request->line);
+    if (fault)
+        return refuse_form(problem, fault);
+    const char *host = request_header(request, MHD_HTTP_HEADER_HOST);
+    if (request->authority && (!host || !same_ignoring_case(request->authority, host)))
+        return refuse_form(problem, "its target names another host than the Host header");
+    return check_framing(request, problem);
 }
 
 /* A signed link does instead of the key: who has one is as its sandbox's owner, for this. A bad one is as none, but somebody who
@@ -282,8 +298,14 @@ bool admission_judge(struct request *request, const struct guard *guard)
     request->route = found == ROUTE_FOUND ? match.route : NULL;
     bool decoded = request->route && request->route->by_query ? decode_query(request)
                                                               : decode_parameters(request, &match);
-    if (!check_form(request, &problem) || !check_client(request, guard, &problem) ||
-        !check_rate(request, &problem)) {
+    request->last =
+        request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING) && !raw_form_trusts_chunks();
+    if (!check_form(request, &problem)) {
+        request->last = request->malformed = true;
+        answer_problem(request, &problem);
+        return false;
+    }
+    if (!check_client(request, guard, &problem) || !check_rate(request, &problem)) {
         answer_problem(request, &problem);
         return false;
     }
@@ -302,7 +324,7 @@ bool admission_judge(struct request *request, const struct guard *guard)
 bool admission_refuses_body(const struct request *request)
 {
     const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    return request_header(request, MHD_HTTP_HEADER_EXPECT) ||
+    return request->malformed || request_header(request, MHD_HTTP_HEADER_EXPECT) ||
            announced_length(request) > MAX_DISCARDED_BYTES ||
            (encoding && !same_ignoring_case(encoding, "chunked"));
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/fdio.h"
@@ -194,12 +195,16 @@ static void *on_target(void *user, const char *target, struct MHD_Connection *co
     return request;
 }
 
-static enum MHD_Result begin(struct server *server, struct request *request, const char *method)
+static enum MHD_Result begin(struct server *server, struct request *request, const char *method,
+                             const char *version)
 {
     (void)snprintf(request->method, sizeof request->method, "%s", method);
     request->phase = REQUEST_RECEIVING;
     peer_allow(request->peer, RECEIVE_SECONDS);
+    request->line.method = method;
+    request->line.version = version;
     bool admitted = admission_judge(request, server->guard);
+    peer_hold(request->peer, admitted);
     if (admitted && request->route->taker)
         request->route->taker->begin(request);
     if (request->phase == REQUEST_ANSWERED && admission_refuses_body(request))
@@ -210,14 +215,13 @@ static enum MHD_Result begin(struct server *server, struct request *request, con
 
 /* Called with the headers, then with each part of the body, then at its end, and again when the connection is resumed. */
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection _unused_,
-                                  const char *url _unused_, const char *method,
-                                  const char *version _unused_, const char *data, size_t *length,
-                                  void **context)
+                                  const char *url _unused_, const char *method, const char *version,
+                                  const char *data, size_t *length, void **context)
 {
     struct server *server = user;
     struct request *request = *context;
     if (request->phase == REQUEST_NEW)
-        return begin(server, request, method);
+        return begin(server, request, method, version);
     if (*length > 0)
         return take_body(server, request, data, length);
     if (request->phase == REQUEST_ANSWERED)
@@ -287,6 +291,7 @@ static void on_completed(void *user, struct MHD_Connection *connection _unused_,
     server->open--;
     if (request->stream)
         stream_leave(request->stream);
+    peer_hold(request->peer, false);
     peer_allow(request->peer, CONNECTION_IDLE_SECONDS);
     free_body(server, request);
     request_free(request);
@@ -338,6 +343,15 @@ static void run(void *user)
         loop_wake_in(server->service->loop, wait);
 }
 
+/* Sandboxes need descriptors, too. */
+static size_t connection_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 >= MAX_CONNECTIONS)
+        return MAX_CONNECTIONS;
+    return (size_t)limit.rlim_cur / 2;
+}
+
 static struct MHD_Daemon *start_daemon(struct server *server, bool tls, int listen_fd)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
@@ -349,13 +363,14 @@ static struct MHD_Daemon *start_daemon(struct server *server, bool tls, int list
     const struct MHD_OptionItem options[] = {
         {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_message, NULL}, /* first, as it must be */
         {MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL},
-        {MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connection_limit(), NULL},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, NULL},
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_target, server},
         {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
         {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, server},
         {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, server},
         {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL}, /* raw_form.h */
         {MHD_OPTION_END, 0, NULL},
     };
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
@@ -368,7 +383,7 @@ struct server *server_new(struct service *service, const struct guard *guard, bo
     struct server *server = must_alloc(sizeof *server);
     server->service = service;
     server->guard = guard;
-    server->peers = peers_new(service->loop);
+    server->peers = peers_new(service->loop, connection_limit());
     server->mcp = mcp_new(service);
     server->daemon = start_daemon(server, tls, listen_fd);
     if (!server->daemon) {
