@@ -6,6 +6,8 @@ DESTDIR  ?=
 ID_BASE  ?= 2000000000
 IMAGES   ?= /var/lib/husk/images
 ARGS     ?=
+CHAOS_SECONDS ?= 300
+SOAK_SECONDS  ?= 3600
 NODE     := $(BUILD)/node
 PYTHON   ?= /usr/bin/python3
 ifeq ($(origin CC),default)
@@ -51,16 +53,22 @@ PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter husk-fetcher
 # The service with what the conformance suite of MCP calls, for the tests only.
 CONFORMANCE := tests/conformance/catalog.c $(filter-out src/mcp/catalog.c,$(SOURCES_huskd))
 UNIT      := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+# Fuzz targets, with what runs their corpora in `make test`.
+REPLAYS   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS ?= 60
 # Everything but the programs' main functions: what a unit test may link.
 TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
 objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
-SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh) .ci/run
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev libgnutls28-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
 PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd curl openssl
+PACKAGES_FUZZ  := clang libclang-rt-dev
+PACKAGES_VM    := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs git ca-certificates
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
 
 # List what is missing, then install it.
@@ -76,7 +84,8 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test bench lint install clean clean-images packages-build packages-image packages-test packages-lint
+.PHONY: help run build image test test-vm fuzz chaos soak bench lint install clean clean-images \
+        packages-build packages-image packages-test packages-lint packages-fuzz packages-vm
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -87,7 +96,7 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 build: packages-build ## compile everything into build/
 	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so
 
-packages-build packages-image packages-test packages-lint: packages-%:
+packages-build packages-image packages-test packages-lint packages-fuzz packages-vm: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
 
 $(BUILD)/objects/%.o: %.c
@@ -120,7 +129,7 @@ $(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard kernel_image/*.h include/husk/*.h 
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(WARNINGS) -O2 -fstack-protector-strong -fPIC -fvisibility=hidden \
 	    -shared -Wl,-z,relro -Wl,-z,now $(ZYGOTE) -o $@
 
--include $(shell find $(BUILD)/objects $(BUILD)/unit -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/objects $(BUILD)/unit $(BUILD)/fuzz/objects -name '*.d' 2>/dev/null)
 
 image: packages-image ## build the kernel image once (cached under a hash of its inputs)
 	@hash=$$($(SUDO) env HUSK_ID_BASE=$(ID_BASE) kernel_image/hash.sh) && \
@@ -134,7 +143,29 @@ $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	@mkdir -p $(@D)
 	@echo "  test    $<"
 	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(TESTABLE)) \
-	    -lcmocka $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter)) -o $@
+	    -lcmocka $(LIBS_test) -o $@
+
+LIBS_test := $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter))
+$(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(call objects,$(TESTABLE))
+	@mkdir -p $(@D)
+	@echo "  test    $<"
+	@$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Wno-missing-prototypes $(LINKING) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=must_alloc \
+	    $< tests/fuzz/replay.c $(call objects,$(TESTABLE)) $(LIBS_test) -o $@
+
+FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='""' -Iinclude -Isrc -O1 -g -fno-omit-frame-pointer \
+              -fsanitize=address,undefined -fno-sanitize-recover=all
+$(BUILD)/fuzz/objects/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  compile $< (fuzzing)"
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(TESTABLE))
+	@echo "  fuzzer  $@"
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer $< $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(TESTABLE)) $(LIBS_test) -o $@
+
+fuzz: packages-build packages-fuzz ## look for inputs that break a parser, FUZZ_SECONDS=60 for each of them (corpora: tests/fuzz/corpus)
+	@$(MAKE) --no-print-directory -j$$(nproc) $(FUZZERS)
+	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"
@@ -147,8 +178,8 @@ $(NODE)/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/ve
 	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@
 
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
-	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance
-	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT)" $(ARGS)
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(REPLAYS) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT) $(REPLAYS)" $(ARGS)
 
 $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
 	@echo "  python  environment of the benchmarks"
@@ -157,6 +188,18 @@ $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
 bench: packages-build packages-test build image ## how fast and small it is, next to others in the same run (ARGS="--full --only creation --json FILE --save")
 	@$(MAKE) --no-print-directory $(BUILD)/venv/.bench-ready
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default $(BUILD)/venv/bin/python -B tests/bench/run.py $(ARGS)
+
+chaos: packages-build packages-test build image ## kill parts of the service at random for minutes while answers are checked (CHAOS_SECONDS=300)
+	@$(MAKE) --no-print-directory $(BUILD)/venv/.ready
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default HUSK_CHAOS_SECONDS=$(CHAOS_SECONDS) \
+	    $(BUILD)/venv/bin/python -B -m pytest -q -s tests/integration/test_chaos.py $(ARGS)
+
+soak: packages-build packages-test build image ## use the service for an hour and see that nothing has grown (SOAK_SECONDS=3600)
+	@$(MAKE) --no-print-directory $(BUILD)/venv/.ready
+	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default HUSK_SOAK_SECONDS=$(SOAK_SECONDS) \
+	    $(BUILD)/venv/bin/python -B -m pytest -q -s tests/integration/test_soak.py $(ARGS)
+test-vm: packages-vm ## the core of the tests in a virtual machine with cgroup v2 and systemd, as root and as a user (ARGS="user"); an hour or more
+	@$(SUDO) tests/vm/run.sh $(BUILD)/vm $(ARGS)
 
 lint: packages-build packages-lint ## formatting, static analysis, shell scripts, include layers, sizes
 	@tests/lint.sh $(SCRIPTS)

@@ -154,6 +154,29 @@ class Environment:
             self._saved.pop(name, None)
 
 
+# ---- questions ---------------------------------------------------------------------------------
+
+
+def answer(find, *question):
+    """What a prompt gets: `find` calls the user's code (__dir__, properties, __repr__), which may raise anything. Without
+    a reply the shim would have to find out by itself that none will come."""
+    try:
+        return find(*question)
+    except BaseException as error:  # KeyboardInterrupt: it took too long
+        return {"status": "error", "ename": type(error).__name__, "evalue": "", "traceback": []}
+
+
+def without_dots(completion, code):
+    """IPython completes "x.na" by ".name". What stands behind the dot is what programs show."""
+    start, matches = completion.get("cursor_start", 0), completion.get("matches", [])
+    if code[start : start + 1] == "." and matches and all(match[:1] == "." for match in matches):
+        completion |= {"cursor_start": start + 1, "matches": [match[1:] for match in matches]}
+        for types in completion["metadata"].values():
+            for one in types:
+                one |= {"start": one["start"] + 1, "text": one["text"][1:]}
+    return completion
+
+
 # ---- standard input ---------------------------------------------------------------------------
 
 

@@ -72,6 +72,9 @@ CONFIG = Config(
         # The readers are programs; and a traceback without colours takes half the time to format.
         # A request can ask for them: Shell.coloured.
         "InteractiveShell": {"colors": "nocolor"},
+        # Looks at what is there. jedi reads the source of libraries instead: a second for the first answer, half of one
+        # for some others, and tens of megabytes in each kernel.
+        "IPCompleter": {"use_jedi": False},
         # The end of an execution is known by its reply and its idle status together, so the kernel
         # need not give the one a head start over the other.
         "IPythonKernel": {"_execute_sleep": 0.0},
@@ -197,8 +200,8 @@ class Shell(ZMQInteractiveShell):
 
     @contextlib.contextmanager
     def coloured(self, wanted):
-        """Tracebacks with ANSI colours, if wanted."""
-        formatters = (self.InteractiveTB, self.SyntaxTB) if wanted else ()
+        """Tracebacks and inspections with ANSI colours, if wanted."""
+        formatters = (self.InteractiveTB, self.SyntaxTB, self.inspector) if wanted else ()
         for formatter in formatters:
             formatter.set_theme_name(self.COLOURS)
         try:
@@ -325,6 +328,19 @@ class Kernel(IPythonKernel):
 
     def _publish(self, message_type, content, parent):
         self.session.send(self.iopub_socket, message_type, content, parent, ident=self._topic(message_type))
+
+    # Questions of a prompt.
+
+    async def do_complete(self, code, cursor_pos):
+        return executions.without_dots(executions.answer(super().do_complete, code, cursor_pos), code)
+
+    async def do_inspect(self, *question):
+        colours = self.get_parent("shell")["metadata"].get("husk", {}).get("colors", False)
+        with self.shell.coloured(colours):
+            return executions.answer(super().do_inspect, *question)
+
+    async def do_is_complete(self, code):
+        return executions.answer(super().do_is_complete, code)
 
     # Input. The base class replaces input() and getpass() while code runs.
 

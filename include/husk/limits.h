@@ -87,6 +87,15 @@ enum {
     STREAM_STALL_MILLISECONDS = 2000, /* a reader that takes nothing for so long misses events */
     STREAM_SILENCE_MILLISECONDS = 10 * 1000, /* then a keep-alive */
 
+    /* What a prompt asks, in the shim */
+    QUESTION_MILLISECONDS =
+        5000,           /* for its answer, waiting for others included; then it is interrupted */
+    MAX_MATCHES = 1000, /* of one completion */
+    MAX_MATCH_BYTES = 1 * KIB,             /* one of them */
+    MAX_INSPECTION_BYTES = 256 * KIB,      /* one text about an object */
+    MAX_QUESTION_METADATA_BYTES = 1 * MIB, /* more is left out, as JSON */
+    MAX_QUESTION_ANSWER_BYTES = 8 * MIB,   /* all of it, as JSON */
+
     /* Commands, in the shim */
     MAX_COMMANDS = 32,            /* at once, in one sandbox */
     MAX_COMMAND_BYTES = 64 * KIB, /* the text, or all arguments together */

@@ -53,6 +53,12 @@ enum shim_type {
     SHIM_DEAD,     /* {"detail": "sentence"}: no kernel can be had any more; the sandbox should be
                       removed */
 
+    /* huskd → shim, what a prompt asks */
+    SHIM_ASK =
+        48, /* tag; {"kind": enum question_kind, "code": "…"} and, for the first two, "cursor": n
+                      (in code points); for inspect "detail": 0|1, "colors": bool. ← SHIM_RESULT, or SHIM_REJECTED: the
+                      sandbox is busy, or the kernel had no answer. SHIM_CANCEL as for SHIM_EXECUTE */
+
     /* huskd → shim, commands */
     SHIM_COMMAND =
         64, /* tag; {"id": "<command id>", "timeout_ms": n, "command": "text" | ["argument", …]} or instead of that
@@ -86,6 +92,12 @@ struct shim_result_head {
 /* Of SHIM_CREDIT. */
 struct shim_credit {
     uint32_t bytes;
+};
+
+enum question_kind { /* of SHIM_ASK */
+    QUESTION_COMPLETE,
+    QUESTION_INSPECT,
+    QUESTION_IS_COMPLETE,
 };
 
 enum execution_status {

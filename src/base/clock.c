@@ -17,6 +17,13 @@ int64_t wall_seconds(void)
     return now.tv_sec;
 }
 
+int64_t up_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec;
+}
+
 void format_timestamp(int64_t unix_seconds, char text[TIMESTAMP_SIZE])
 {
     time_t seconds = unix_seconds;

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 uint64_t now_ms(void);      /* monotonic */
-int64_t wall_seconds(void); /* Unix time */
+int64_t wall_seconds(void); /* Unix time: may be set, and jump */
+int64_t up_seconds(void);   /* since the machine was started, sleep included: never jumps */
 /* "2026-11-18T07:00:00Z" into text; at least TIMESTAMP_SIZE bytes. */
 enum {
     TIMESTAMP_SIZE = 32

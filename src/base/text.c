@@ -51,6 +51,14 @@ bool utf8_valid(const char *data, size_t length)
     return utf8_prefix(data, length) == length;
 }
 
+size_t utf8_count(const char *data, size_t length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += ((unsigned char)data[i] & 0xc0) != 0x80;
+    return count;
+}
+
 size_t utf8_cut(const char *data, size_t length, size_t limit)
 {
     if (length <= limit)

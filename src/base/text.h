@@ -8,6 +8,8 @@
 bool utf8_valid(const char *data, size_t length);
 /* How many leading bytes are well-formed characters. */
 size_t utf8_prefix(const char *data, size_t length);
+/* How many characters (code points) well-formed text has. */
+size_t utf8_count(const char *data, size_t length);
 /* How many leading bytes of `data` are whole characters, at most `limit`: never cuts a character in
  * two. */
 size_t utf8_cut(const char *data, size_t length, size_t limit);

@@ -15,6 +15,7 @@
 #include "base/attributes.h"
 #include "base/fdio.h"
 #include "base/frame.h"
+#include "base/json_memory.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "fetcher/job.h"
@@ -97,6 +98,7 @@ int main(int argc, char **argv)
     log_setup("fetcher", (enum log_level)level, (enum log_format)format);
     (void)prctl(PR_SET_NAME, "husk-fetcher", 0, 0, 0);
     (void)signal(SIGPIPE, SIG_IGN);
+    json_memory_setup();
     json_object_seed(0);
     int r = sodium_init() < 0 ? fail_plain(&why, ENOSYS, "libsodium does not start")
                               : tree_enter(argv[1], argv[2], argv[3], &why);

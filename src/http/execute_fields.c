@@ -31,20 +31,6 @@ static bool query_number(const struct request *request, struct number_range rang
     return r >= 0;
 }
 
-static bool query_flag(const struct request *request, const char *key, bool *value,
-                       struct problem *problem)
-{
-    char text[32];
-    int r = uri_query(request->query, key, text, sizeof text);
-    if (r == 0)
-        return true;
-    if (r > 0)
-        r = parse_bool(text, value);
-    if (r < 0)
-        problem_set(problem, PROBLEM_INVALID_FIELD, "%s must be 1 or 0.", key);
-    return r >= 0;
-}
-
 /* --- stdin -------------------------------------------------------------------------------------- */
 
 static bool read_input(const json_t *body, struct execute_fields *fields, struct problem *problem)
@@ -122,9 +108,9 @@ bool execute_fields_read(const struct request *request, struct execute_fields *r
         .stream = stream_wanted(request_header(request, MHD_HTTP_HEADER_ACCEPT)),
     };
     if (!query_number(request, range, &ret->timeout, problem) ||
-        !query_flag(request, "colors", &ret->colours, problem) ||
-        !query_flag(request, "detach", &ret->detach, problem) ||
-        !query_flag(request, "auto_install", &ret->auto_install, problem))
+        !request_query_flag(request, "colors", &ret->colours, problem) ||
+        !request_query_flag(request, "detach", &ret->detach, problem) ||
+        !request_query_flag(request, "auto_install", &ret->auto_install, problem))
         return false;
     if (request->json ? !read_json(request, range, ret, problem)
                       : !read_text(request, ret, problem))

@@ -14,6 +14,7 @@
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
+#include "huskd/uri.h"
 #include "loop/loop.h"
 
 /* "http://host/path", as clients write it to a proxy, is "/path" to us; the host, which must be the Host header's, goes to
@@ -65,6 +66,20 @@ void request_free(struct request *request)
 const char *request_header(const struct request *request, const char *name)
 {
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+bool request_query_flag(const struct request *request, const char *key, bool *value,
+                        struct problem *problem)
+{
+    char text[32];
+    int r = uri_query(request->query, key, text, sizeof text);
+    if (r == 0)
+        return true;
+    if (r > 0)
+        r = parse_bool(text, value);
+    if (r < 0)
+        problem_set(problem, PROBLEM_INVALID_FIELD, "%s must be 1 or 0.", key);
+    return r >= 0;
 }
 
 const char *request_file_path(const struct request *request)

@@ -119,6 +119,10 @@ void request_free(struct request *request);
 /* A header, or NULL. Borrowed until the request ends. */
 const char *request_header(const struct request *request, const char *name);
 
+/* A flag of the query; *value stays as it is if it is not there. False with *problem filled in. */
+bool request_query_flag(const struct request *request, const char *key, bool *value,
+                        struct problem *problem);
+
 /* The live sandbox that {id} names, into request->sandbox. False: there is none, and that is answered. */
 bool request_find_sandbox(struct request *request);
 

@@ -45,6 +45,8 @@ static const struct {
     [PROBLEM_EXECUTION_NOT_FOUND] = {404, "execution_not_found", "No such execution", NULL},
     [PROBLEM_TOO_MANY_COMMANDS] = {429, "too_many_commands", "Too many commands running", "1"},
     [PROBLEM_COMMAND_NOT_FOUND] = {404, "command_not_found", "No such command", NULL},
+    [PROBLEM_SANDBOX_BUSY] = {409, "sandbox_busy", "Sandbox busy", "1"},
+    [PROBLEM_KERNEL_TIMEOUT] = {504, "kernel_timeout", "Kernel did not answer in time", NULL},
     [PROBLEM_KERNEL_UNAVAILABLE] = {503, "kernel_unavailable", "Kernel not available", "1"},
     [PROBLEM_FILE_NOT_FOUND] = {404, "file_not_found", "No such file", NULL},
     [PROBLEM_FILE_UNAVAILABLE] = {503, "file_unavailable", "File not available", "1"},

@@ -20,6 +20,10 @@ void route_execution(struct request *request);
 void route_input(struct request *request);
 void route_interrupt(struct request *request);
 void route_restart(struct request *request);
+/* prompt_routes.c */
+void route_complete(struct request *request);
+void route_inspect(struct request *request);
+void route_is_complete(struct request *request);
 /* command_routes.c */
 void route_command(struct request *request);
 void route_commands(struct request *request);

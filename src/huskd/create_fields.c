@@ -66,7 +66,7 @@ static bool read_numbers(const json_t *body, const struct config *config, struct
                                              .pids = (uint32_t)pids};
     record->idle_seconds = (uint32_t)idle;
     record->created_at = wall_seconds();
-    record->expires_at = record->created_at + (int64_t)ttl;
+    record_expire_in(record, (int64_t)ttl);
     return true;
 }
 

@@ -14,12 +14,12 @@ enum {
     SWEEP_MS = 3600 * 1000
 };
 
-uint64_t expiry_left_ms(const struct sandbox *sandbox, int64_t wall_now, uint64_t now)
+uint64_t expiry_left_ms(const struct sandbox *sandbox, int64_t up, uint64_t now)
 {
     const struct record *record = &sandbox->record;
-    if (record->expires_at <= wall_now)
+    if (record->expires_up <= up)
         return 0;
-    int64_t seconds = record->expires_at - wall_now;
+    int64_t seconds = record->expires_up - up;
     if (seconds > LONGEST_WAIT_SECONDS)
         seconds = LONGEST_WAIT_SECONDS;
     uint64_t left = (uint64_t)seconds * 1000;

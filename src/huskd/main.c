@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fdio.h"
+#include "base/json_memory.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "http/guard.h"
@@ -489,6 +490,7 @@ int main(int argc, char **argv)
     struct failure why = {0};
     log_setup("huskd", LOG_WARNING, LOG_FORMAT_AUTO);
     (void)signal(SIGPIPE, SIG_IGN);
+    json_memory_setup();
     /* Fixed, so that the memory of a large answer goes back to the system when it is sent. */
     (void)mallopt(M_MMAP_THRESHOLD, 128 * KIB);
     umask(022);

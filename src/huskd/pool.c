@@ -162,11 +162,9 @@ static void made(struct sandbox *sandbox, const struct problem *problem, void *u
 
 static bool make_one(struct pool *pool)
 {
-    int64_t now = wall_seconds();
-    struct record record = {.created_at = now,
-                            .expires_at =
-                                now + WARM_SECONDS + (int64_t)pool->count * STAGGER_SECONDS,
+    struct record record = {.created_at = wall_seconds(),
                             .limits = standard_limits(pool->service->config)};
+    record_expire_in(&record, WARM_SECONDS + (int64_t)pool->count * STAGGER_SECONDS);
     memcpy(record.recipe, pool->recipe, sizeof record.recipe);
     return sandbox_warm_up(pool->service, &record,
                            (struct sandbox_waiter){.callback = made, .user = pool});

@@ -36,7 +36,9 @@ enum problem_kind {
     PROBLEM_EXECUTION_NOT_FOUND,
     PROBLEM_TOO_MANY_COMMANDS,
     PROBLEM_COMMAND_NOT_FOUND,
+    PROBLEM_SANDBOX_BUSY,
     PROBLEM_KERNEL_UNAVAILABLE,
+    PROBLEM_KERNEL_TIMEOUT, /* it was asked something, and gave no answer */
     PROBLEM_FILE_NOT_FOUND,
     PROBLEM_FILE_UNAVAILABLE, /* it may be there, but not now */
     PROBLEM_FILE_CONFLICT,    /* something else is where it should be */

@@ -4,21 +4,29 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "huskd/name.h"
 
 enum {
     RECORD_VERSION = 2 /* since there are owners */
 };
 
+void record_expire_in(struct record *record, int64_t seconds)
+{
+    record->expires_at = wall_seconds() + seconds;
+    record->expires_up = up_seconds() + seconds;
+}
+
 json_t *record_to_json(const struct record *record)
 {
     char key[LINK_KEY_TEXT_SIZE];
     link_key_format(&record->link_key, key);
     json_t *json = json_pack(
-        "{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "version", RECORD_VERSION, "name",
-        record->name, "created_at", (json_int_t)record->created_at, "expires_at",
-        (json_int_t)record->expires_at, "idle_seconds", (json_int_t)record->idle_seconds,
-        "memory_bytes", (json_int_t)record->limits.memory_bytes, "disk_bytes",
+        "{s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "version", RECORD_VERSION,
+        "name", record->name, "created_at", (json_int_t)record->created_at, "expires_at",
+        (json_int_t)record->expires_at, "expires_up", (json_int_t)record->expires_up,
+        "idle_seconds", (json_int_t)record->idle_seconds, "memory_bytes",
+        (json_int_t)record->limits.memory_bytes, "disk_bytes",
         (json_int_t)record->limits.disk_bytes, "cpu_millis", (json_int_t)record->limits.cpu_millis,
         "pids", (json_int_t)record->limits.pids, "link_key", key);
     if (json && record->auto_install)
@@ -48,6 +56,7 @@ struct field {
 enum {
     CREATED_AT,
     EXPIRES_AT,
+    EXPIRES_UP,
     IDLE_SECONDS,
     MEMORY_BYTES,
     DISK_BYTES,
@@ -59,6 +68,7 @@ enum {
 static const struct field numbers[NUMBERS] = {
     [CREATED_AT] = {"created_at", 0, INT64_MAX},
     [EXPIRES_AT] = {"expires_at", 0, INT64_MAX},
+    [EXPIRES_UP] = {"expires_up", 0, INT64_MAX},
     [IDLE_SECONDS] = {"idle_seconds", 0, MAX_TTL_SECONDS},
     [MEMORY_BYTES] = {"memory_bytes", 1, (json_int_t)MAX_MEMORY_MB *MIB},
     [DISK_BYTES] = {"disk_bytes", 1, (json_int_t)MAX_DISK_MB *MIB},
@@ -135,6 +145,7 @@ int record_from_json(const json_t *json, struct record *ret, struct failure *why
     record.auto_install = json_is_true(json_object_get(json, "auto_install"));
     record.created_at = values[CREATED_AT];
     record.expires_at = values[EXPIRES_AT];
+    record.expires_up = values[EXPIRES_UP];
     record.idle_seconds = (uint32_t)values[IDLE_SECONDS];
     record.limits = (struct sandbox_limits){
         .memory_bytes = (uint64_t)values[MEMORY_BYTES],

@@ -22,7 +22,9 @@ struct record {
                1]; /* name of a caller (caller.h); "": of the pool, it is nobody's yet */
     int64_t
         created_at; /* Unix seconds, as all times here: monotonic clocks do not outlive a process */
-    int64_t expires_at;
+    int64_t expires_at; /* as it was told; what counts is … */
+    int64_t
+        expires_up; /* … the same in seconds since the machine was started: nobody sets that clock, and no sandbox outlives it */
     uint32_t idle_seconds; /* 0: never */
     bool auto_install;     /* for executions that do not say */
     struct sandbox_limits limits;
@@ -30,6 +32,9 @@ struct record {
     uint8_t seal[SEAL_BYTES]; /* of owner and name (seal.h) */
     char recipe[RECIPE_SIZE]; /* of the pool's: what it was made of. "": it is somebody's */
 };
+
+/* It ends so many seconds from now. */
+void record_expire_in(struct record *record, int64_t seconds);
 
 json_t *record_to_json(const struct record *record); /* new reference; NULL when memory is out */
 bool same_limits(const struct sandbox_limits *one, const struct sandbox_limits *other);

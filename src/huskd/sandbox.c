@@ -179,7 +179,7 @@ static void timer_fired(struct timer *timer, void *user)
                                                          : "its shim did not answer in time");
         return;
     }
-    uint64_t left = expiry_left_ms(sandbox, wall_seconds(), now_ms());
+    uint64_t left = expiry_left_ms(sandbox, up_seconds(), now_ms());
     if (left > 0) {
         timer_arm(timer, left);
         return;
@@ -195,7 +195,7 @@ static void timer_fired(struct timer *timer, void *user)
 static void become_live(struct sandbox *sandbox)
 {
     slots_release(&sandbox->service->creations, &sandbox->slot);
-    timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
+    timer_arm(sandbox->timer, expiry_left_ms(sandbox, up_seconds(), now_ms()));
     answer(sandbox, &sandbox->made, NULL);
     pool_wake(sandbox->service->pool);
 }
@@ -205,7 +205,7 @@ void sandbox_become_warm(struct sandbox *sandbox)
 {
     struct service *service = sandbox->service;
     sandbox_set_state(sandbox, SANDBOX_WARM);
-    timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
+    timer_arm(sandbox->timer, expiry_left_ms(sandbox, up_seconds(), now_ms()));
     answer(sandbox, &sandbox->made, NULL);
     slots_release(&service->creations, &sandbox->slot);
     pool_wake(service->pool);
@@ -435,7 +435,7 @@ static void give(struct sandbox *warm, const struct record *record)
         registry_add_name(service->registry, warm);
     sandbox_set_state(warm, SANDBOX_READY);
     warm->used_ms = now_ms();
-    timer_arm(warm->timer, expiry_left_ms(warm, wall_seconds(), warm->used_ms));
+    timer_arm(warm->timer, expiry_left_ms(warm, up_seconds(), warm->used_ms));
     audit_created(warm);
 }
 
@@ -560,9 +560,9 @@ void sandbox_used(struct sandbox *sandbox)
 
 void sandbox_extend(struct sandbox *sandbox, uint64_t ttl_seconds)
 {
-    sandbox->record.expires_at = wall_seconds() + (int64_t)ttl_seconds;
+    record_expire_in(&sandbox->record, (int64_t)ttl_seconds);
     sandbox->used_ms = now_ms();
-    timer_arm(sandbox->timer, expiry_left_ms(sandbox, wall_seconds(), now_ms()));
+    timer_arm(sandbox->timer, expiry_left_ms(sandbox, up_seconds(), now_ms()));
     tell_record(sandbox);
 }
 

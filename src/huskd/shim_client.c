@@ -165,7 +165,7 @@ void shim_client_forget(struct shim_client *client, uint64_t tag)
             continue;
         struct call *call = *at;
         *at = call->next;
-        if (call->type == SHIM_EXECUTE || call->type == SHIM_COMMAND)
+        if (call->type == SHIM_EXECUTE || call->type == SHIM_COMMAND || call->type == SHIM_ASK)
             (void)send_frame(client, SHIM_CANCEL, tag, &(struct shim_request){.payload = ""});
         free_call(call);
         return;
@@ -254,6 +254,8 @@ static enum problem_kind rejection(const char *code)
         const char *code;
         enum problem_kind kind;
     } kinds[] = {{"queue_full", PROBLEM_QUEUE_FULL},
+                 {"sandbox_busy", PROBLEM_SANDBOX_BUSY},
+                 {"kernel_timeout", PROBLEM_KERNEL_TIMEOUT},
                  {"no_input_expected", PROBLEM_NO_INPUT_EXPECTED},
                  {"execution_not_found", PROBLEM_EXECUTION_NOT_FOUND},
                  {"too_many_commands", PROBLEM_TOO_MANY_COMMANDS},

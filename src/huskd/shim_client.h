@@ -78,7 +78,7 @@ int shim_client_tell(struct shim_client *client, enum shim_type type, const char
 /* To who asked with SHIM_WANTED: SHIM_SAY, SHIM_SAID. 0 or -errno. */
 int shim_client_reply(struct shim_client *client, enum shim_type type, uint64_t tag,
                       const char *payload, size_t length);
-/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART, SHIM_INPUT, SHIM_FETCH, SHIM_COMMAND… 0, -ENOSPC when
+/* A message that is answered: SHIM_EXECUTE, SHIM_INTERRUPT, SHIM_RESTART, SHIM_INPUT, SHIM_FETCH, SHIM_ASK, SHIM_COMMAND… 0, -ENOSPC when
  * the shim does not keep up. */
 int shim_client_call(struct shim_client *client, enum shim_type type,
                      const struct shim_request *request, uint64_t *ret_tag);
@@ -86,5 +86,5 @@ int shim_client_call(struct shim_client *client, enum shim_type type,
 size_t shim_client_running(const struct shim_client *client);
 /* So many bytes of this call's stream were passed on: as many more may come. */
 void shim_client_credit(struct shim_client *client, uint64_t tag, size_t bytes);
-/* The callbacks of this call will not be called any more; an execution or a command is cancelled, too. */
+/* The callbacks of this call will not be called any more; an execution, a question or a command is cancelled, too. */
 void shim_client_forget(struct shim_client *client, uint64_t tag);

@@ -281,6 +281,20 @@ static void on_signal(const struct signalfd_siginfo *info, void *user)
     }
 }
 
+/* One that an earlier service left is fine; anything else that has the name is in the way. */
+static int make_folder(const char *path, struct failure *why)
+{
+    struct stat status;
+    if (mkdir(path, 0711) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return fail(why, errno, "make %s", path);
+    if (lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+        return fail_plain(why, EEXIST, "%s is in the way: remove it, or choose another --state",
+                          path);
+    return 0;
+}
+
 /* The socket is the anchor's, so that huskd's connections wait while a keeper is being replaced. */
 static int make_state(struct anchor *anchor, struct failure *why)
 {
@@ -289,8 +303,9 @@ static int make_state(struct anchor *anchor, struct failure *why)
     static const char *const directories[] = {SHIM_SOCKET_DIR, "mnt"};
     for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
         (void)snprintf(path, sizeof path, "%s/%s", state, directories[i]);
-        if (mkdir(path, 0711) < 0 && errno != EEXIST)
-            return fail(why, errno, "make %s", path);
+        int r = make_folder(path, why);
+        if (r < 0)
+            return r;
     }
     (void)snprintf(path, sizeof path, "%s/%s", state, KEEPER_SOCKET_NAME);
     (void)unlink(path);

@@ -18,6 +18,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/fetch_start.h"
 #include "keeper/id_pool.h"
+#include "keeper/keeper_request.h"
 #include "keeper/shim_start.h"
 
 enum {
@@ -447,24 +448,6 @@ static void handle(struct keeper *keeper, const struct keeper_request *question)
         answer(keeper, request, -ENOSYS, "unknown request");
 }
 
-static bool has_path(uint32_t type)
-{
-    return type == KEEPER_OPEN || type == KEEPER_PLACE || type == KEEPER_PORT;
-}
-
-/* A datagram is exactly as long as it says, and only a question about a file has a path. */
-static bool well_formed(struct keeper_request *question, size_t length)
-{
-    struct keeper_message *message = &question->message;
-    if (length < sizeof *message || length - sizeof *message != message->path_bytes ||
-        message->path_bytes > MAX_FILE_PATH_BYTES ||
-        (message->path_bytes && !has_path(message->type)))
-        return false;
-    message->text[sizeof message->text - 1] = '\0';
-    question->path[message->path_bytes] = '\0';
-    return strlen(question->path) == message->path_bytes;
-}
-
 static void client_ready(struct source *source _unused_, uint32_t events, void *user)
 {
     struct keeper *keeper = user;
@@ -478,7 +461,7 @@ static void client_ready(struct source *source _unused_, uint32_t events, void *
     if (n == -EAGAIN)
         return;
     _cleanup_close_ int fd = question.fd = n > 0 && count == 1 ? question.fd : -1;
-    if (n <= 0 || !well_formed(&question, (size_t)n)) {
+    if (n <= 0 || !keeper_request_check(&question, (size_t)n)) {
         drop_client(keeper);
         return;
     }

@@ -28,6 +28,11 @@ struct execution *execution_new(const struct order *order, struct event_stream *
                                     .timeout_ms = order->timeout_ms,
                                     .accepted_at = now_ms(),
                                     .stream = stream};
+    if (order->question) {
+        execution->question = must_alloc(sizeof *execution->question);
+        *execution->question = *order->question;
+        execution->reply = BUFFER_LIMITED(MAX_QUESTION_ANSWER_BYTES);
+    }
     if (order->execution_id)
         (void)format_text(execution->id, sizeof execution->id, "%s", order->execution_id);
     input_init(&execution->input, order->input, order->lines);
@@ -52,12 +57,21 @@ struct execution *execution_free(struct execution *execution)
     outputs_free(execution->outputs);
     answer_free(execution->answer);
     tool_answer_free(execution->tool);
+    buffer_free(&execution->reply);
+    free(execution->question);
     free(execution);
     return NULL;
 }
 
+const char *execution_request_type(const struct execution *execution)
+{
+    return execution->question ? question_request_type(execution->question) : "execute_request";
+}
+
 json_t *execution_request(const struct execution *execution)
 {
+    if (execution->question)
+        return question_request(execution->question, execution->code);
     return json_pack("{s:O, s:b, s:b, s:{}, s:b, s:b}", "code", execution->code, "silent", false,
                      "store_history", true, "user_expressions", "allow_stdin",
                      execution->input.mode != INPUT_NONE, "stop_on_error", false);
@@ -73,12 +87,27 @@ json_t *execution_metadata(const struct execution *execution)
     return json_pack("{s:o}", "husk", husk);
 }
 
+bool execution_take_reply(struct execution *execution, const struct message *message)
+{
+    const struct question *question = execution->question;
+    if (strcmp(message->type, question ? question_reply_type(question) : "execute_reply") != 0)
+        return false;
+    if (execution->replied)
+        return true;
+    execution->replied = true;
+    if (question)
+        (void)question_answer(question, message->content, &execution->reply);
+    else
+        outputs_reply(execution->outputs, message->content);
+    return true;
+}
+
 bool ending_replaces_kernel(enum ending ending)
 {
     return ending == ENDING_SILENT || ending == ENDING_UNSTOPPABLE || ending == ENDING_UNREACHABLE;
 }
 
-static bool loses_state(enum ending ending)
+bool ending_loses_state(enum ending ending)
 {
     return ending_replaces_kernel(ending) || ending == ENDING_DIED ||
            ending == ENDING_OUT_OF_MEMORY || ending == ENDING_RESTARTED ||
@@ -92,8 +121,9 @@ static struct verdict judge_stopped(const struct execution *execution, enum endi
     bool timeout = execution->stop == STOP_TIMEOUT;
     double seconds = (double)execution->timeout_ms / 1000;
     const char *plural = execution->timeout_ms == 1000 ? "" : "s";
-    const char *rest = loses_state(ending) ? "the kernel had to be replaced, variables are lost"
-                                           : "interrupted, variables are kept";
+    const char *rest = ending_loses_state(ending)
+                           ? "the kernel had to be replaced, variables are lost"
+                           : "interrupted, variables are kept";
     if (timeout && ending == ENDING_NOT_RUN)
         (void)snprintf(sentence, VERDICT_TEXT_SIZE,
                        "the code did not start within %g second%s, so it was not run", seconds,
@@ -105,7 +135,7 @@ static struct verdict judge_stopped(const struct execution *execution, enum endi
         (void)snprintf(sentence, VERDICT_TEXT_SIZE, "the code was not run");
     else
         (void)snprintf(sentence, VERDICT_TEXT_SIZE, "the code was interrupted; %s",
-                       loses_state(ending) ? rest : "variables are kept");
+                       ending_loses_state(ending) ? rest : "variables are kept");
     return (struct verdict){.status = timeout ? EXECUTION_TIMEOUT : EXECUTION_INTERRUPTED,
                             .error = timeout ? "TimeoutError" : "Interrupted",
                             .error_value = sentence};
@@ -165,7 +195,7 @@ struct verdict execution_judge(struct execution *execution, enum ending ending, 
 {
     outputs_close(execution->outputs);
     struct verdict verdict = judge(execution, ending, detail, text);
-    verdict.state_lost = loses_state(ending) || execution->state_was_lost;
+    verdict.state_lost = ending_loses_state(ending) || execution->state_was_lost;
     verdict.duration_ms = running_for(execution);
     if (ending == ENDING_NO_IDLE || ending == ENDING_SILENT)
         outputs_mark_truncated(execution->outputs);
@@ -181,10 +211,11 @@ struct verdict execution_progress(const struct execution *execution)
 
 void execution_collect_files(struct execution *execution, struct home_changes *changes)
 {
-    /* One that never ran changed nothing. */
-    execution->files = execution->number ? home_changes_since(changes, &execution->began,
-                                                              &execution->files_truncated)
-                                         : json_array();
+    /* One that never ran changed nothing; and nobody is told what a question changed. */
+    execution->files =
+        execution->number && !execution->question
+            ? home_changes_since(changes, &execution->began, &execution->files_truncated)
+            : json_array();
 }
 
 /* --- the answer ----------------------------------------------------------------------------- */
@@ -252,4 +283,49 @@ void execution_tell_progress(const struct execution *execution, struct buffer *o
 {
     (void)tool_answer_progress(execution->tool, now_ms() - execution->accepted_at,
                                execution->number != 0, out);
+}
+
+/* --- questions ------------------------------------------------------------------------------ */
+
+/* What became of the kernel instead of an answer: "was interrupted". */
+static void describe_failure(const struct execution *execution, enum ending ending,
+                             const char *detail, char text[VERDICT_TEXT_SIZE / 2])
+{
+    const char *what = "could not answer this";
+    if (execution->stop == STOP_TIMEOUT) {
+        (void)snprintf(text, VERDICT_TEXT_SIZE / 2, "did not answer within %d seconds",
+                       QUESTION_MILLISECONDS / 1000);
+        return;
+    }
+    if (ending == ENDING_RESTARTED || execution->stop != STOP_NONE)
+        what = "was interrupted before it had an answer";
+    else if (ending == ENDING_OUT_OF_MEMORY)
+        what = "was killed, as the sandbox used more memory than it may";
+    else if (ending == ENDING_DIED)
+        what = detail;
+    (void)format_text(text, VERDICT_TEXT_SIZE / 2, "%s", what);
+}
+
+static const char *refuse(const struct execution *execution, enum ending ending, const char *detail,
+                          char text[VERDICT_TEXT_SIZE])
+{
+    char failure[VERDICT_TEXT_SIZE / 2];
+    describe_failure(execution, ending, detail, failure);
+    (void)snprintf(text, VERDICT_TEXT_SIZE, "The kernel %s; %s.", failure,
+                   ending_loses_state(ending) ? "a fresh one takes its place, variables are lost"
+                                              : "variables are kept");
+    return execution->stop == STOP_TIMEOUT ? "kernel_timeout" : "kernel_unavailable";
+}
+
+const char *execution_answer_question(const struct execution *execution, enum ending ending,
+                                      const char *detail, struct buffer *payload,
+                                      char text[VERDICT_TEXT_SIZE])
+{
+    struct shim_result_head head = {.status = EXECUTION_OK, .duration_ms = running_for(execution)};
+    /* An interrupted kernel may reply with what it has found by then. */
+    if (execution->reply.length == 0 || execution->stop != STOP_NONE || ending_loses_state(ending))
+        return refuse(execution, ending, detail, text);
+    (void)buffer_append(payload, &head, sizeof head);
+    (void)buffer_append(payload, execution->reply.data, execution->reply.length);
+    return NULL;
 }

@@ -18,7 +18,9 @@
 #include "shim/input.h"
 #include "shim/order.h"
 #include "shim/outputs.h"
+#include "shim/question.h"
 #include "shim/tool_answer.h"
+#include "wire/message.h"
 
 enum stop_reason {
     STOP_NONE,
@@ -67,8 +69,10 @@ struct execution {
     struct timer *progress;      /* `tool`: armed if somebody wants to know; NULL: nobody does */
     uint64_t accepted_at;
     struct outputs *outputs;
-    json_t *files;        /* what it created or changed, once it is over */
-    bool files_truncated; /* there may be more */
+    json_t *files;             /* what it created or changed, once it is over */
+    bool files_truncated;      /* there may be more */
+    struct question *question; /* what is asked instead of running code; NULL: nothing */
+    struct buffer reply;       /* the answer to that; empty: none yet, or none that can be used */
     struct ticket interrupts[MAX_WAITING_REQUESTS]; /* who waits for its end */
     size_t interrupt_count;
 };
@@ -77,10 +81,14 @@ struct execution {
 struct execution *execution_new(const struct order *order, struct event_stream *stream);
 struct execution *execution_free(struct execution *execution); /* NULL ok, returns NULL */
 
-/* Content and metadata of its execute_request; new references, NULL when memory is out. The metadata are for our kernel:
- * what the protocol has no place for. */
+/* Type, content and metadata of its request; new references, NULL when memory is out. The metadata are for our kernel: what
+ * the protocol has no place for. */
+const char *execution_request_type(const struct execution *execution);
 json_t *execution_request(const struct execution *execution);
 json_t *execution_metadata(const struct execution *execution);
+
+/* Take in a message of the shell channel: is it the reply? */
+bool execution_take_reply(struct execution *execution, const struct message *message);
 
 enum {
     VERDICT_TEXT_SIZE = 512
@@ -102,8 +110,16 @@ void execution_render(struct execution *execution, const struct verdict *verdict
 /* The last events of its stream, which is given away. */
 void execution_end_stream(struct execution *execution, const struct verdict *verdict);
 
+/* The same for a question: append struct shim_result_head and the answer; or, if there is none, NULL and nothing: give what
+ * to reject it with, a code, and in `text` a sentence. */
+const char *execution_answer_question(const struct execution *execution, enum ending ending,
+                                      const char *detail, struct buffer *payload,
+                                      char text[VERDICT_TEXT_SIZE]);
+
 /* For an MCP tool: append what a progress notification says now. */
 void execution_tell_progress(const struct execution *execution, struct buffer *out);
 
+/* Are the variables lost with it? */
+bool ending_loses_state(enum ending ending);
 /* Is the kernel to be replaced after this ending? */
 bool ending_replaces_kernel(enum ending ending);

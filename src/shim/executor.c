@@ -90,13 +90,29 @@ static void deliver(struct executor *executor, struct execution *execution,
         executor->setup.sink->result(executor->setup.user, execution->ticket, &payload);
 }
 
+static void answer_question(struct executor *executor, const struct execution *execution,
+                            enum ending ending, const char *detail)
+{
+    char text[VERDICT_TEXT_SIZE];
+    _cleanup_buffer_ struct buffer payload = {0};
+    const char *code = execution_answer_question(execution, ending, detail, &payload, text);
+    if (code)
+        executor->setup.sink->rejected(executor->setup.user, execution->ticket, code, text);
+    else
+        executor->setup.sink->result(executor->setup.user, execution->ticket, &payload);
+}
+
 /* Tell everybody concerned. Frees the execution. */
 static void conclude(struct executor *executor, struct execution *execution, enum ending ending,
                      const char *detail)
 {
     char text[VERDICT_TEXT_SIZE];
-    struct verdict verdict = execution_judge(execution, ending, detail, text);
-    deliver(executor, execution, &verdict);
+    if (execution->question) {
+        answer_question(executor, execution, ending, detail);
+    } else {
+        struct verdict verdict = execution_judge(execution, ending, detail, text);
+        deliver(executor, execution, &verdict);
+    }
     for (size_t i = 0; i < execution->interrupt_count; i++)
         executor->setup.sink->interrupted(executor->setup.user, execution->interrupts[i], 0);
     execution_free(execution);
@@ -111,7 +127,9 @@ static void finish(struct executor *executor, enum ending ending, const char *de
     if (executor->holding)
         outputs_mark_truncated(execution->outputs); /* there was more, which is lost now */
     execution_collect_files(execution, executor->setup.changes);
-    if (outputs_execution_count(execution->outputs) >= 0)
+    if (execution->question)
+        executor->state_was_lost |= ending_loses_state(ending); /* whoever runs code is told, too */
+    else if (outputs_execution_count(execution->outputs) >= 0)
         executor->count = outputs_execution_count(execution->outputs);
     set_phase(executor, executor->interrupt ? PHASE_SETTLING : PHASE_NOTHING);
     executor_stream_changed(executor);
@@ -165,14 +183,16 @@ static void advance(struct executor *executor)
     executor->signalled = false;
     execution->oom_kills = oom_kills(executor->setup.oom_fd);
     execution->started_at = now_ms();
-    execution->began = home_changes_mark(executor->setup.changes);
-    execution->state_was_lost = executor->state_was_lost;
-    executor->state_was_lost = false;
+    if (!execution->question) {
+        execution->began = home_changes_mark(executor->setup.changes);
+        execution->state_was_lost = executor->state_was_lost;
+        executor->state_was_lost = false;
+    }
     set_phase(executor, PHASE_RUNNING);
     json_auto_t *request = execution_request(execution);
     json_auto_t *metadata = execution_metadata(execution);
     struct message_body body = {
-        .type = "execute_request", .content = request, .metadata = metadata};
+        .type = execution_request_type(execution), .content = request, .metadata = metadata};
     int r = kernel_send(kernel, CHANNEL_SHELL, &body, &execution->number);
     /* The kernel has it, or nobody: four megabytes of code need not be kept. */
     json_decref(TAKE_POINTER(execution->code));
@@ -325,12 +345,10 @@ static void review(struct executor *executor)
 static void take_own(struct executor *executor, enum channel channel, const struct message *message)
 {
     struct execution *execution = executor->running;
-    if (channel == CHANNEL_SHELL && strcmp(message->type, "execute_reply") == 0) {
-        if (execution->replied)
-            return;
-        execution->replied = true;
-        outputs_reply(execution->outputs, message->content);
-        review(executor);
+    bool replied = execution->replied;
+    if (channel == CHANNEL_SHELL && execution_take_reply(execution, message)) {
+        if (!replied)
+            review(executor);
     } else if (channel == CHANNEL_IOPUB && says_idle(message)) {
         if (execution->idle)
             return; /* who says it again and again does not get more time for the reply */
@@ -343,7 +361,8 @@ static void take_own(struct executor *executor, enum channel channel, const stru
     } else if (channel == CHANNEL_IOPUB) {
         if (executor->phase == PHASE_AWAITING_IDLE && !execution->overdue)
             set_phase(executor, PHASE_AWAITING_IDLE); /* not silent yet */
-        outputs_add(execution->outputs, message->type, message->content);
+        if (!execution->question)
+            outputs_add(execution->outputs, message->type, message->content);
     }
 }
 
@@ -458,11 +477,22 @@ struct executor *executor_free(struct executor *executor)
     return NULL;
 }
 
+/* Does any run or wait? */
+static bool has_code(const struct executor *executor)
+{
+    const struct execution *execution = executor->first;
+    while (execution && execution->question)
+        execution = execution->next;
+    return execution || executor_busy(executor);
+}
+
 int executor_submit(struct executor *executor, const struct order *order)
 {
     enum kernel_state state = kernel_state(executor->setup.kernel);
     if (state == KERNEL_NEW || state == KERNEL_DEAD)
         return -ENOTCONN;
+    if (order->question && (state != KERNEL_READY || has_code(executor)))
+        return -EBUSY;
     if (executor->queued == MAX_QUEUED_EXECUTIONS)
         return -ENOSPC;
     struct event_stream *stream = NULL;
@@ -547,7 +577,7 @@ void executor_interrupt(struct executor *executor, struct ticket ticket)
 
 bool executor_busy(const struct executor *executor)
 {
-    return executor->running != NULL;
+    return executor->running && !executor->running->question;
 }
 
 size_t executor_queued(const struct executor *executor)

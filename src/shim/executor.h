@@ -17,6 +17,9 @@
  * Output that goes to a stream whose client does not keep up: the kernel's output is held, as long as the stream is full
  * (event_stream.h). While that lasts no idle status can come, and none is missed.
  *
+ * A question (question.h) goes the same way, but only if no code runs or waits. What code comes meanwhile waits for its end,
+ * some seconds at most.
+ *
  * Loop thread. Every execution that was accepted gets exactly one result: sent to whoever waits, or as the end of its stream,
  * or kept if it is detached. */
 #pragma once
@@ -42,6 +45,8 @@ struct executor;
 struct executor_sink {
     /* `payload` of SHIM_RESULT, borrowed */
     void (*result)(void *user, struct ticket ticket, const struct buffer *payload);
+    /* Instead of a result, for a question: a code of SHIM_REJECTED, and a sentence */
+    void (*rejected)(void *user, struct ticket ticket, const char *code, const char *detail);
     /* `payload` of SHIM_STREAM about an execution that goes on, borrowed */
     void (*progress)(void *user, struct ticket ticket, const struct buffer *payload);
     void (*interrupted)(void *user, struct ticket ticket,
@@ -63,7 +68,8 @@ struct executor_setup {
 struct executor *executor_new(const struct executor_setup *setup);
 struct executor *executor_free(struct executor *executor); /* NULL ok, returns NULL */
 
-/* Run it when its turn comes. 0: ← result; -ENOTCONN: there is no kernel; -ENOSPC: too many wait. */
+/* Run it when its turn comes. 0: ← result; -ENOTCONN: there is no kernel; -ENOSPC: too many wait; -EBUSY: it is a question,
+ * and code runs or waits, or the kernel is being replaced. */
 int executor_submit(struct executor *executor, const struct order *order);
 /* Its caller is gone: forget it, or stop it. ← result all the same. */
 void executor_cancel(struct executor *executor, struct ticket ticket);

@@ -17,6 +17,7 @@
 #include "base/failure.h"
 #include "base/fdio.h"
 #include "base/id.h"
+#include "base/json_memory.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "husk/confine.h"
@@ -133,6 +134,7 @@ int main(int argc, char **argv)
     log_setup("shim", (enum log_level)arguments.log_level, (enum log_format)arguments.log_format);
     log_context("sandbox", arguments.sandbox);
     (void)signal(SIGPIPE, SIG_IGN);
+    json_memory_setup();
 
     struct failure why;
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -53,6 +53,19 @@ int tool_order_read(const json_t *body, struct tool_order *ret)
     return ret->sandbox ? id_parse(ret->sandbox, &id) : -EINVAL;
 }
 
+int order_read_question(struct ticket ticket, const json_t *body, struct question *question,
+                        struct order *ret)
+{
+    int r = question_read(body, question);
+    if (r == 0)
+        *ret = (struct order){.ticket = ticket,
+                              .code = json_object_get(body, "code"),
+                              .colours = question->colours,
+                              .timeout_ms = QUESTION_MILLISECONDS,
+                              .question = question};
+    return r;
+}
+
 int order_read(struct ticket ticket, const json_t *body, struct order *ret)
 {
     struct order order = {.ticket = ticket,

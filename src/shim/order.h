@@ -8,6 +8,7 @@
 #include "shim/connection.h"
 #include "shim/event_stream.h"
 #include "shim/input.h"
+#include "shim/question.h"
 
 /* The answer is the result of an MCP tool (tool_answer.h). */
 struct tool_order {
@@ -30,10 +31,15 @@ struct order {
     enum stream_format format;
     const char *execution_id; /* detached; NULL: the caller waits */
     struct tool_order tool;
+    const struct question *question; /* to be asked in place of running code; NULL: none */
 };
 
 /* "mcp" of `body`, if there is one: 0 or -EINVAL. Borrowed from it. */
 int tool_order_read(const json_t *body, struct tool_order *ret);
+
+/* SHIM_ASK: 0 or -EINVAL. `question` is filled in, and borrowed by the order. */
+int order_read_question(struct ticket ticket, const json_t *body, struct question *question,
+                        struct order *ret);
 
 /* 0 or -EINVAL. */
 int order_read(struct ticket ticket, const json_t *body, struct order *ret);

@@ -130,6 +130,11 @@ static void on_result(void *user, struct ticket ticket, const struct buffer *pay
     connection_answer(shim->connection, ticket, SHIM_RESULT, payload->data, payload->length);
 }
 
+static void on_rejected(void *user, struct ticket ticket, const char *code, const char *detail)
+{
+    answer_rejected(user, ticket, code, detail);
+}
+
 static void on_progress(void *user, struct ticket ticket, const struct buffer *payload)
 {
     struct shim *shim = user;
@@ -158,8 +163,8 @@ static void on_killed(void *user, struct ticket ticket, int status)
     answer_done(user, ticket, status, status ? "Too many requests to end it are waiting." : "");
 }
 
-static const struct executor_sink executor_sink = {on_result, on_progress, on_interrupted,
-                                                   on_changed};
+static const struct executor_sink executor_sink = {on_result, on_rejected, on_progress,
+                                                   on_interrupted, on_changed};
 static const struct commands_sink commands_sink = {on_result, on_progress, on_killed, on_changed};
 
 /* --- from the kernel ------------------------------------------------------------------------ */
@@ -290,6 +295,23 @@ static void on_execute(struct shim *shim, struct ticket ticket, const json_t *bo
         answer_rejected(shim, ticket, "not_running", "The sandbox has no running kernel.");
     else if (order.execution_id)
         answer_done(shim, ticket, 0, "");
+}
+
+static void on_ask(struct shim *shim, struct ticket ticket, const json_t *body)
+{
+    struct question question;
+    struct order order;
+    if (order_read_question(ticket, body, &question, &order) < 0)
+        return answer_rejected(shim, ticket, "invalid", "The question is not usable.");
+    int r = executor_submit(shim->executor, &order);
+    if (r == -EBUSY)
+        answer_rejected(shim, ticket, "sandbox_busy",
+                        "Code runs or waits in this sandbox, or its kernel is being replaced. Ask "
+                        "again when it is ready.");
+    else if (r == -ENOSPC)
+        answer_rejected(shim, ticket, "queue_full", "Too much is waiting for this sandbox.");
+    else if (r < 0)
+        answer_rejected(shim, ticket, "not_running", "The sandbox has no running kernel.");
 }
 
 static void on_cancel(struct shim *shim, struct ticket ticket, const json_t *body _unused_)
@@ -433,6 +455,7 @@ static void on_frame(void *user, uint16_t type, struct ticket ticket, const char
         [SHIM_RESTART] = {on_restart, false},
         [SHIM_INPUT] = {on_input, true},
         [SHIM_FETCH] = {on_fetch, true},
+        [SHIM_ASK] = {on_ask, true},
         [SHIM_COMMAND] = {on_command, true},
         [SHIM_COMMAND_LIST] = {on_command_list, false},
         [SHIM_COMMAND_FETCH] = {on_command_fetch, true},

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ class Harness:
         self.first_id = IMAGE.stat().st_uid
         self.files = host.files(self.first_id)
         # Short, and under /run: the paths of unix sockets are limited to 107 bytes.
-        self.folder = Path(tempfile.mkdtemp(prefix="husk-test-", dir="/run"))
+        self.folder = Path(tempfile.mkdtemp(prefix="husk-test-", dir=os.environ.get("HUSK_TEST_FOLDER", "/run")))
         self.folder.chmod(0o755)
         self.services = []
         self.remains = []
@@ -176,6 +177,28 @@ def bounded(service):
     yield
     for process in programs():
         assert process.peak_bytes < limit, process
+
+
+@pytest.fixture(scope="module")
+def fake_image():
+    """The image, file by file linked, with fake_kernel.py in the place of its kernel."""
+    copy = IMAGE.with_name(f"test-fake-kernel-{os.getpid()}")
+    subprocess.run(["cp", "-al", IMAGE, copy], check=True)
+    kernel = copy / "opt/husk/kernel.py"
+    owner, mode = kernel.stat(), kernel.stat().st_mode
+    kernel.unlink()
+    shutil.copyfile(Path(__file__).with_name("fake_kernel.py"), kernel)
+    kernel.chmod(mode)
+    os.chown(kernel, owner.st_uid, owner.st_gid)
+    yield copy
+    shutil.rmtree(copy)
+
+
+@pytest.fixture(scope="module")
+def faking(harness, fake_image):
+    service = harness.service(image=fake_image).start()
+    yield service
+    harness.end(service)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -45,6 +45,14 @@ Then the rest of the code is not run. WHAT is one of
     die_at_start        every kernel that starts from now on ends at once with exit code 7 (a file in the home directory says so)
     silent_at_start     every kernel that starts from now on says nothing (likewise)
 
+What a prompt asks (complete_request, inspect_request, is_complete_request) is answered with nothing found, unless the first
+line of its code is like the above, where WHAT is one of the above, or
+
+    reply               what follows, as JSON, is the content of the reply
+    reply_alone         the same, but no idle
+    unreadable_reply    the content of the reply is no JSON
+    many_matches        NUMBER (2000) matches of 10 characters
+
 All but the ones that must not do so end with busy, execute_input, outputs, execute_reply and idle, like a real kernel. The
 environment variables FAKE_DIE_AT_START and FAKE_SILENT_AT_START do what die_at_start and silent_at_start do, for the first
 kernel of a sandbox.
@@ -72,6 +80,11 @@ import zmq
 DELIMITER = b"<IDS|MSG>"
 MIB = 1024 * 1024
 HOME = os.environ.get("HOME", "/tmp")
+NOTHING_FOUND = {
+    "complete_request": {"status": "ok", "matches": [], "cursor_start": 0, "cursor_end": 0, "metadata": {}},
+    "inspect_request": {"status": "ok", "found": False, "data": {}, "metadata": {}},
+    "is_complete_request": {"status": "unknown"},
+}
 
 
 def flag_file(name):
@@ -211,6 +224,8 @@ class FakeKernel:
             self.interrupt(request)
         elif kind == "execute_request":
             self.execute(request)
+        elif kind in NOTHING_FOUND:
+            self.answer(request, NOTHING_FOUND[kind])
 
     def interrupt(self, request):
         what = self.running and self.running[0]
@@ -238,6 +253,31 @@ class FakeKernel:
             getattr(self, f"fake_{what}")(request, *map(int, number))
         else:
             self.run(request, code)
+
+    def answer(self, request, nothing):
+        first, _, rest = request.content["code"].partition("\n")
+        self.status(request, "busy")
+        if not first.startswith("# fake:"):
+            self.answer_with(request, nothing)
+            return
+        what, *number = first.removeprefix("# fake:").split()
+        if what == "reply":
+            self.answer_with(request, json.loads(rest))
+        elif what == "reply_alone":
+            self.answer_with(request, json.loads(rest), idle=False)
+        elif what == "unreadable_reply":
+            self.answer_with(request, b'{"status": "ok", "matches": ["\xff"')
+        elif what == "many_matches":
+            count = int(number[0]) if number else 2000
+            self.answer_with(request, {**nothing, "matches": [f"match{n:05}" for n in range(count)]})
+        else:
+            getattr(self, f"fake_{what}")(request, *map(int, number))
+
+    def answer_with(self, request, content, idle=True):
+        kind = request.header["msg_type"].replace("request", "reply")
+        self.reply(self.shell, request.identity, kind, content, request.header)
+        if idle:
+            self.status(request, "idle")
 
     def run(self, request, code):
         output = io.StringIO()

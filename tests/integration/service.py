@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -22,6 +23,9 @@ NODE_PACKAGES = (PROGRAMS.parent if PROGRAMS.name == "san" else PROGRAMS) / "nod
 NODE = Path(sys.executable).parent / "node"
 # What `default` points to may change while the tests run.
 IMAGE = Path(os.environ.get("HUSK_TEST_IMAGE", "/var/lib/husk/images/default")).resolve()
+
+# What huskd is started by, if by anything: an ordinary user's needs a delegated cgroup of its own (tests/vm).
+LAUNCHER = shlex.split(os.environ.get("HUSK_TEST_LAUNCHER", ""))
 
 # Generous: what is measured against them is whether something ends, not how fast it is.
 START_SECONDS = 30
@@ -95,6 +99,8 @@ class Service:
         self.arguments = list(arguments)
         self.environment = {"PATH": os.environ["PATH"], "CANARY": "of-the-host", **(environment or {})}
         self.environment |= {key: value for key, value in os.environ.items() if key.endswith("SAN_OPTIONS")}
+        if LAUNCHER:
+            self.environment |= {key: os.environ[key] for key in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")}
         self.user = user
         self.stop_seconds = STOP_SECONDS
         self.location = PROGRAMS
@@ -118,6 +124,7 @@ class Service:
 
     def command(self, *arguments):
         return [
+            *LAUNCHER,
             str(self.location / self.program),
             "--state", str(self.state),
             "--image", str(self.image),

@@ -2,46 +2,19 @@
 the caller gets a sane answer in bounded time, shim and huskd stay small, and the next execution works."""
 
 import json
-import os
-import shutil
 import socket
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 import host
-from service import IMAGE, problem, sanitized
+from service import problem, sanitized
 
 MIB = 1 << 20
 SHIM_BYTES = 384 * MIB  # SHIM_MEMORY_BYTES of include/husk/limits.h
 HUSKD_BYTES = 200 * MIB
 if sanitized():  # no limit can be set then
     SHIM_BYTES, HUSKD_BYTES = 2048 * MIB, 1024 * MIB
-FAKE = Path(__file__).with_name("fake_kernel.py")
-
-
-@pytest.fixture(scope="module")
-def fake_image():
-    """The image, file by file linked, with the other kernel in it."""
-    copy = IMAGE.with_name(f"test-fake-kernel-{os.getpid()}")
-    subprocess.run(["cp", "-al", IMAGE, copy], check=True)
-    kernel = copy / "opt/husk/kernel.py"
-    owner, mode = kernel.stat(), kernel.stat().st_mode
-    kernel.unlink()
-    shutil.copyfile(FAKE, kernel)
-    kernel.chmod(mode)
-    os.chown(kernel, owner.st_uid, owner.st_gid)
-    yield copy
-    shutil.rmtree(copy)
-
-
-@pytest.fixture(scope="module")
-def faking(harness, fake_image):
-    service = harness.service(image=fake_image).start()
-    yield service
-    harness.end(service)
 
 
 @pytest.fixture(scope="module")

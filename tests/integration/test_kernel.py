@@ -67,8 +67,7 @@ def test_environment_is_restored_after(kernel, code):
 def test_environment_is_restored_after_an_interrupt(kernel, wait):
     run = kernel.send(f"import asyncio, sys, time; print('ready', flush=True); {wait}", env={"GIVEN": "x"}, stdin="ask")
     kernel.until(lambda: run.input_request or ("sleep" in wait and run.text()), "the code to wait")
-    kernel.interrupt()
-    kernel.until(lambda: run.ended, "end")
+    kernel.stop(run)
     assert run.reply["content"]["status"] == "error"
     assert kernel.run(SHOW_ENV).text() == "[None, '/home/user', None]\n"
 
@@ -356,8 +355,7 @@ def test_whole_text_in_a_file(fresh, producer, name):
 def test_whole_text_after_an_interrupt(fresh):
     run = fresh.send("import time\nprint('x' * 3_000_000)\ntime.sleep(60)")
     fresh.until(lambda: len(run.text()) == 3_000_001, "the text")
-    fresh.interrupt()
-    fresh.until(lambda: run.ended, "the end")
+    fresh.stop(run)
     assert (fresh.home / whole_texts(run)["stdout"]).stat().st_size == 3_000_001
 
 

@@ -99,6 +99,23 @@ def test_stop_while_code_runs_is_quick(running):
     assert sandbox.value("variable") == "kept"
 
 
+def test_running_requests_finish(running):
+    """SIGTERM drains: what ends within the grace period is answered, what is new is refused."""
+    service, sandbox = running
+    call = later(sandbox.post, "execute", data=b"import time; time.sleep(1); print('finished')")
+    sandbox.until_state("busy")
+    with sandbox.stream("import time\nfor i in range(3): print(i); time.sleep(0.2)") as stream:
+        stream.until("queued")
+        process = service.process
+        process.send_signal(signal.SIGTERM)
+        assert call.result(20).json()["stdout"] == "finished\n"
+        assert "".join(event["text"] for event in stream.rest() if event["event"] == "stdout") == "0\n1\n2\n"
+    assert process.wait(20) == 0
+    service.process = None
+    service.start()
+    assert sandbox.value("variable") == "kept"
+
+
 def test_expiry_while_huskd_is_away(private):
     service = private().start()
     sandbox = service.create()

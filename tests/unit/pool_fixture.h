@@ -125,11 +125,11 @@ static struct sandbox *create(struct fixture *fixture, struct wish wish, struct 
     uint64_t memory = wish.memory_mb ? wish.memory_mb : config->memory_mb.standard;
     struct record record = {.owner = ADMIN_NAME,
                             .created_at = wall_seconds(),
-                            .expires_at = wall_seconds() + 1000,
                             .limits = {.memory_bytes = memory * MIB,
                                        .disk_bytes = config->disk_mb.standard * MIB,
                                        .cpu_millis = 1000,
                                        .pids = (uint32_t)config->pids.standard}};
+    record_expire_in(&record, 1000);
     (void)snprintf(record.name, sizeof record.name, "%s", wish.name ? wish.name : "");
     json_auto_t *env = wish.env ? json_pack("{s:s}", "KEY", "value") : NULL;
     return sandbox_create(fixture->service, &record, env,

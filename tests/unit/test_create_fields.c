@@ -237,9 +237,10 @@ static void test_record(void **state)
     json_t *json = record_to_json(&record);
     assert_int_equal(record_from_json(json, &again, &why), 0);
     assert_memory_equal(&record, &again, sizeof record);
-    static const char *const keys[] = {"version",      "name",         "created_at", "expires_at",
-                                       "idle_seconds", "memory_bytes", "disk_bytes", "cpu_millis",
-                                       "pids",         "link_key",     "owner",      "seal"};
+    static const char *const keys[] = {"version",    "name",         "created_at",   "expires_at",
+                                       "expires_up", "idle_seconds", "memory_bytes", "disk_bytes",
+                                       "cpu_millis", "pids",         "link_key",     "owner",
+                                       "seal"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         json_t *spoilt = json_deep_copy(json);
         assert_int_equal(json_object_set_new(spoilt, keys[i], json_string("/../")), 0);

@@ -251,6 +251,59 @@ static void progress(void **state)
     execution_free(execution);
 }
 
+/* What a prompt that asks is told, after a usable reply or none. */
+static void questions(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ending ending;
+        enum stop_reason stop;
+        const char *reply; /* NULL: none */
+        const char *code, *detail;
+    } cases[] = {
+        {ENDING_COMPLETE, STOP_NONE, "complete", NULL, NULL},
+        {ENDING_NO_IDLE, STOP_NONE, "invalid", NULL, NULL},
+        {ENDING_COMPLETE, STOP_NONE, "rubbish", "kernel_unavailable", "variables are kept"},
+        {ENDING_NO_REPLY, STOP_NONE, NULL, "kernel_unavailable", "variables are kept"},
+        {ENDING_COMPLETE, STOP_TIMEOUT, "complete", "kernel_timeout",
+         "did not answer within 5 seconds; variables are kept"},
+        {ENDING_NOT_RUN, STOP_TIMEOUT, NULL, "kernel_timeout", "variables are kept"},
+        {ENDING_UNSTOPPABLE, STOP_TIMEOUT, NULL, "kernel_timeout", "variables are lost"},
+        {ENDING_SILENT, STOP_NONE, "complete", "kernel_unavailable", "variables are lost"},
+        {ENDING_DIED, STOP_NONE, NULL, "kernel_unavailable", "was killed by SIGKILL; a fresh one"},
+        {ENDING_OUT_OF_MEMORY, STOP_NONE, NULL, "kernel_unavailable", "more memory"},
+        {ENDING_RESTARTED, STOP_NONE, NULL, "kernel_unavailable", "was interrupted"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct question question = {.kind = QUESTION_IS_COMPLETE};
+        struct execution *execution = make_from((struct order){.question = &question});
+        json_auto_t *content = json_pack("{s:s*}", "status", cases[i].reply);
+        struct message reply = {.type = "is_complete_reply", .content = content};
+        struct message other = {.type = "execute_reply", .content = content};
+        assert_string_equal(execution_request_type(execution), "is_complete_request");
+        assert_false(execution_take_reply(execution, &other));
+        if (cases[i].reply)
+            assert_true(execution_take_reply(execution, &reply));
+        execution->stop = cases[i].stop;
+        char text[VERDICT_TEXT_SIZE] = "";
+        struct buffer payload = {0};
+        const char *code = execution_answer_question(execution, cases[i].ending,
+                                                     "was killed by SIGKILL", &payload, text);
+        assert_int_equal(code != NULL, cases[i].code != NULL);
+        assert_int_equal(payload.length > 0, code == NULL);
+        if (code) {
+            assert_string_equal(code, cases[i].code);
+            assert_non_null(strstr(text, cases[i].detail));
+        } else {
+            struct shim_result_head head;
+            json_auto_t *answer = json_of(&payload, &head);
+            expect_text(answer, "status", cases[i].reply);
+        }
+        buffer_free(&payload);
+        execution_free(execution);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +311,7 @@ int main(void)
         cmocka_unit_test(state_lost_before), cmocka_unit_test(long_detail),
         cmocka_unit_test(no_room),           cmocka_unit_test(request),
         cmocka_unit_test(metadata),          cmocka_unit_test(progress),
+        cmocka_unit_test(questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

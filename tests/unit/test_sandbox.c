@@ -97,8 +97,8 @@ static struct sandbox *create(struct fixture *fixture, const char *name, struct 
     struct record record = {
         .owner = ADMIN_NAME,
         .created_at = wall_seconds(),
-        .expires_at = wall_seconds() + 1000,
         .limits = {.memory_bytes = 1, .disk_bytes = 1, .cpu_millis = 1, .pids = 1}};
+    record_expire_in(&record, 1000);
     (void)snprintf(record.name, sizeof record.name, "%s", name);
     return sandbox_create(fixture->service, &record, NULL,
                           (struct sandbox_waiter){.callback = on_made, .user = &fixture->seen},
@@ -374,7 +374,7 @@ static void test_time_left(void **state)
 {
     (void)state;
     struct sandbox sandbox = {
-        .state = SANDBOX_READY, .used_ms = 1000000, .record = {.expires_at = 1000}};
+        .state = SANDBOX_READY, .used_ms = 1000000, .record = {.expires_up = 1000}};
     assert_int_equal(expiry_left_ms(&sandbox, 990, 1000000), 10 * 1000);
     assert_int_equal(expiry_left_ms(&sandbox, 1000, 1000000), 0);
     assert_int_equal(expiry_left_ms(&sandbox, 5000, 1000000), 0);
@@ -385,7 +385,7 @@ static void test_time_left(void **state)
     assert_int_equal(expiry_left_ms(&sandbox, 999, 1000000), 1000);
     sandbox.state = SANDBOX_BUSY;
     assert_int_equal(expiry_left_ms(&sandbox, 990, 1009000), 3000);
-    sandbox.record = (struct record){.expires_at = INT64_MAX};
+    sandbox.record = (struct record){.expires_up = INT64_MAX};
     assert_int_equal(expiry_left_ms(&sandbox, 990, 1), 86400 * 1000);
 }
 

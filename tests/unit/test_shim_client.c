@@ -39,7 +39,7 @@ struct fixture {
 
     struct frame_stream shim; /* the other end */
     struct source *source;
-    unsigned frames[SHIM_DEAD + 1]; /* by type */
+    unsigned frames[SHIM_ASK + 1]; /* by type */
     uint64_t last_tag;
     struct shim_credit credit; /* of the last SHIM_CREDIT */
 };
@@ -105,7 +105,7 @@ static void shim_readable(struct source *source, uint32_t events, void *user)
         return;
     }
     while (frame_next(&fixture->shim, &header, &payload, NULL) > 0) {
-        assert_in_range(header.type, SHIM_HELLO, SHIM_DEAD);
+        assert_in_range(header.type, SHIM_HELLO, ARRAY_LENGTH(fixture->frames) - 1);
         fixture->frames[header.type]++;
         fixture->last_tag = header.tag;
         if (header.type == SHIM_CREDIT) {
@@ -352,6 +352,24 @@ static void too_much_credit(void **state)
     expect_lost(fixture, BROKE_THE_RULES);
 }
 
+/* The caller of a question went away: the kernel need not look any further. */
+static void forgotten_question(void **state)
+{
+    struct fixture *fixture = *state;
+    struct shim_request request = {.payload = "{}",
+                                   .length = 2,
+                                   .callback = on_answer,
+                                   .user = &fixture->heard[0],
+                                   .patience_ms = PATIENCE};
+    uint64_t tag;
+    assert_int_equal(shim_client_call(fixture->client, SHIM_ASK, &request, &tag), 0);
+    RUN_UNTIL(fixture->loop, fixture->frames[SHIM_ASK] == 1);
+    shim_client_forget(fixture->client, tag);
+    RUN_UNTIL(fixture->loop, fixture->frames[SHIM_CANCEL] == 1);
+    assert_int_equal(fixture->last_tag, tag);
+    assert_int_equal(fixture->heard[0].answers, 0);
+}
+
 /* The caller went away while bytes were on their way. */
 static void forgotten(void **state)
 {
@@ -539,6 +557,7 @@ int main(void)
         TEST(one_frame_too_large),
         TEST(too_much_credit),
         TEST(forgotten),
+        TEST(forgotten_question),
         TEST(not_a_stream),
         TEST(result_without_head),
         TEST(closed_by_data),

@@ -142,6 +142,14 @@ static void cut_keeps_whole_characters_in_front(void **state _unused_)
     assert_int_equal(utf8_cut("abc", 3, SIZE_MAX), 3);
 }
 
+static void characters_are_counted(void **state _unused_)
+{
+    assert_int_equal(utf8_count("", 0), 0);
+    assert_int_equal(utf8_count("abc", 3), 3);
+    assert_int_equal(utf8_count("a\0b", 3), 3);
+    assert_int_equal(utf8_count("ä€😀", 9), 3);
+}
+
 static void cuts_stay_inside_malformed_text(void **state _unused_)
 {
     char bytes[32];
@@ -268,6 +276,7 @@ int main(void)
         cmocka_unit_test(malformed_utf8_is_not),
         cmocka_unit_test(every_code_point_is_right),
         cmocka_unit_test(cut_keeps_whole_characters_in_front),
+        cmocka_unit_test(characters_are_counted),
         cmocka_unit_test(cuts_stay_inside_malformed_text),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(numbers_with_a_point),
