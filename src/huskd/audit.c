@@ -27,6 +27,15 @@ void audit_ended(const struct sandbox *sandbox)
               sandbox->ending == ENDED_CLOSED ? NULL : sandbox->problem.detail, NULL);
 }
 
+void audit_disowned(const struct sandbox *sandbox, const char *owner, const char *name)
+{
+    log_event(LOG_WARNING,
+              "nobody can tell whose sandbox this is: its record was changed, or the state "
+              "directory; it is the admin's now",
+              "audit", "disowned", "sandbox", sandbox->text, "claimed_owner", owner, "claimed_name",
+              or_none(name), NULL);
+}
+
 bool audit_may_tell(struct audit_limit *limit, size_t *ret_unsaid)
 {
     static const struct allowance_rate rate = {.per_second = STRANGER_LINES_PER_SECOND,

@@ -2,6 +2,8 @@
  * field `audit`, with one of these words:
  *
  *   created   a sandbox became somebody's: sandbox, name, owner
+ *   disowned  what its shim says of its owner is not what it was given (seal.h), and it is the admin's now: sandbox, claimed_owner,
+ *             claimed_name
  *   ended     it is gone: sandbox, name, owner, why (closed, expired, died, not made), by (whose request, if it was one), detail
  *   denied    a request without a good key (http/server.c): client (its address), method, path
  *   keys      the keys were read: count; or could not be, and the old ones stay: reason
@@ -17,6 +19,7 @@ struct sandbox;
 
 void audit_created(const struct sandbox *sandbox);
 void audit_ended(const struct sandbox *sandbox);
+void audit_disowned(const struct sandbox *sandbox, const char *owner, const char *name);
 
 /* What strangers do fills no disk: of requests without a key only so many a second get a line, and that says how many did not since
  * the one before (`unsaid`). */

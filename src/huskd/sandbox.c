@@ -226,6 +226,24 @@ static int take_pool_record(struct sandbox *sandbox, const struct shim_status *s
     return 0;
 }
 
+static void tell_record(struct sandbox *sandbox)
+{
+    json_t *record = record_to_json(&sandbox->record);
+    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+    json_decref(record);
+    if (text)
+        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
+}
+
+/* Nobody can tell whose it was (seal.h). */
+static void disown(const struct sandbox *sandbox, struct record *record)
+{
+    audit_disowned(sandbox, record->owner, record->name);
+    record->name[0] = '\0';
+    (void)format_text(record->owner, sizeof record->owner, ADMIN_NAME);
+    seal_set(&sandbox->service->seal_key, sandbox->id, record);
+}
+
 static int take_record(struct sandbox *sandbox, const struct shim_status *status,
                        struct failure *why)
 {
@@ -235,12 +253,15 @@ static int take_record(struct sandbox *sandbox, const struct shim_status *status
         return r;
     if (*record.recipe)
         return take_pool_record(sandbox, status, &record, why);
-    if (!seal_good(&sandbox->service->seal_key, sandbox->id, &record))
-        return fail_plain(why, EACCES, "its record is not the one that it was given");
+    bool sealed = seal_good(&sandbox->service->seal_key, sandbox->id, &record);
+    if (!sealed)
+        disown(sandbox, &record);
     const struct caller *owner = callers_get(sandbox->service->callers, record.owner);
     if (*record.name && registry_name_taken(sandbox->service->registry, owner, record.name))
         return fail_plain(why, EEXIST, "another sandbox has its name");
     set_record(sandbox, &record);
+    if (!sealed)
+        tell_record(sandbox);
     if (*record.name)
         registry_add_name(sandbox->service->registry, sandbox);
     return 0;
@@ -410,15 +431,6 @@ static struct sandbox *sandbox_new(struct service *service, struct id id, enum s
 }
 
 /* --- taking a warm one -------------------------------------------------------------------------- */
-
-static void tell_record(struct sandbox *sandbox)
-{
-    json_t *record = record_to_json(&sandbox->record);
-    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
-    json_decref(record);
-    if (text)
-        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
-}
 
 /* From here on it is somebody's. In this order, see pool.h. */
 static void give(struct sandbox *warm, const struct record *record)

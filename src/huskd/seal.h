@@ -3,7 +3,7 @@
  * The record of a sandbox is kept by its shim, which reads what a hostile kernel writes. One that was taken over could tell the next huskd
  * that its sandbox belongs to somebody else, under a name that he uses, and wait for what he puts into it. So huskd seals id, owner
  * and name with a key that no shim can reach: it is in the ledger's file (ledger.h), behind the table, and made with it. A sandbox whose
- * record has another seal is not taken over but removed. sodium_init() comes first. */
+ * record has another seal is the admin's from then on, without a name: nobody takes it for his own, and nothing is lost where it was the key that was lost. sodium_init() comes first. */
 #pragma once
 
 #include <stdbool.h>
