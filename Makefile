@@ -43,7 +43,7 @@ SOURCES_husk-anchor := $(wildcard src/keeper/anchor_*.c) src/keeper/cgroup_tree.
 SOURCES_husk-fetcher := $(wildcard src/fetcher/*.c) src/keeper/confine.c $(BASE)
 SOURCES_husk-shim   := $(wildcard src/shim/*.c src/wire/*.c) src/keeper/confine.c $(LINKS) $(BASE)
 SOURCES_husk-porter := $(wildcard src/porter/*.c) src/keeper/confine.c $(BASE)
-LIBS_huskd          := -lmicrohttpd -ljansson -lsodium -luuid -linih
+LIBS_huskd          := -lmicrohttpd -lgnutls -ljansson -lsodium -luuid -linih
 LIBS_husk-keeper    := -lseccomp -luuid
 LIBS_husk-anchor    := -luuid
 LIBS_husk-fetcher   := -ljansson -lsodium -luuid
@@ -72,10 +72,10 @@ objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
 SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) client/completion/husk.bash .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
-PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
+PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev libgnutls28-dev uuid-dev \
                   libseccomp-dev libinih-dev libarchive-dev libcurl4-openssl-dev libedit-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
-PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd valgrind binutils mandoc zsh
+PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd valgrind binutils mandoc zsh curl openssl
 PACKAGES_FUZZ  := clang libclang-rt-dev
 PACKAGES_VM    := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs git ca-certificates
 PACKAGES_LINT  := git clang-format cppcheck shellcheck

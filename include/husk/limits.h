@@ -23,6 +23,14 @@ enum {
     RECEIVE_SECONDS = 120,                 /* for the body of a request */
     SEND_SECONDS = 300,                    /* for its answer */
 
+    MAX_KEYS = 1024, /* each request is compared with all of them */
+    MAX_KEY_FILE_BYTES = 512 * KIB,
+    MAX_KEY_LINE_BYTES = 512,
+    MAX_PEM_BYTES = 128 * KIB,    /* a certificate with its chain, or a private key */
+    MAX_QUOTA = 1000000,          /* whatever it counts */
+    STRANGER_LINES_AT_ONCE = 100, /* in the log, about requests without a key */
+    STRANGER_LINES_PER_SECOND = 1,
+
     /* Sandboxes: what create accepts; the operator's maxima come on top */
     MAX_NAME_LENGTH = 63,
     MAX_ENV_ENTRIES = 128,

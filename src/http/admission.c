@@ -4,14 +4,18 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/link_access.h"
+#include "http/raw_form.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/router.h"
 #include "http/routes.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
+#include "huskd/keyring.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 #include "huskd/uri.h"
@@ -85,7 +89,36 @@ static unsigned times_sent(const struct request *request, const char *name)
 
 /* --- the checks, in order ----------------------------------------------------------------------- */
 
-/* What two servers in a row might read differently is refused. */
+static bool refuse_form(struct problem *problem, const char *what)
+{
+    problem_set(problem, PROBLEM_MALFORMED_REQUEST, "This request is not well-formed: %s.", what);
+    return false;
+}
+
+/* How long the body is must be said once, and in one way. */
+static bool check_framing(const struct request *request, struct problem *problem)
+{
+    static const char *const single[] = {MHD_HTTP_HEADER_HOST, MHD_HTTP_HEADER_CONTENT_LENGTH,
+                                         MHD_HTTP_HEADER_TRANSFER_ENCODING,
+                                         MHD_HTTP_HEADER_AUTHORIZATION, "X-API-Key"};
+    for (size_t i = 0; i < ARRAY_LENGTH(single); i++) {
+        if (times_sent(request, single[i]) > 1) {
+            problem_set(problem, PROBLEM_MALFORMED_REQUEST, "%s may be sent only once.", single[i]);
+            return false;
+        }
+    }
+    const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    const char *length = request_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (encoding && length)
+        return refuse_form(problem, "Content-Length and Transfer-Encoding exclude each other");
+    if (encoding && !same_ignoring_case(encoding, "chunked"))
+        return refuse_form(problem, "Transfer-Encoding must be 'chunked' if it is sent");
+    if (length && (!*length || strspn(length, "0123456789") != strlen(length)))
+        return refuse_form(problem, "Content-Length must be a number");
+    return true;
+}
+
+/* What two servers in a row might read differently is refused, and nothing more is read from such a connection. */
 static bool check_form(struct request *request, struct problem *problem)
 {
     const union MHD_ConnectionInfo *size =
@@ -96,33 +129,29 @@ static bool check_form(struct request *request, struct problem *problem)
                     size->header_size, MAX_HEADER_BYTES);
         return false;
     }
-    const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    if (times_sent(request, MHD_HTTP_HEADER_HOST) > 1 ||
-        times_sent(request, MHD_HTTP_HEADER_CONTENT_LENGTH) + (encoding ? 1 : 0) > 1) {
-        problem_set(
-            problem, PROBLEM_MALFORMED_REQUEST,
-            "Host and Content-Length may be sent only once, and not with Transfer-Encoding.");
-        return false;
-    }
-    if (encoding && !same_ignoring_case(encoding, "chunked")) {
-        problem_set(problem, PROBLEM_MALFORMED_REQUEST,
-                    "Transfer-Encoding must be 'chunked' if it is sent.");
-        return false;
-    }
-    return true;
+    const char *fault = raw_form_fault(request->connection, &request->line);
+    if (fault)
+        return refuse_form(problem, fault);
+    const char *host = request_header(request, MHD_HTTP_HEADER_HOST);
+    if (request->authority && (!host || !same_ignoring_case(request->authority, host)))
+        return refuse_form(problem, "its target names another host than the Host header");
+    return check_framing(request, problem);
 }
 
-/* A signed link does instead of the key. A bad one is as none, but somebody who needs no key is told about it, and so is who
- * had a good one. */
-static bool check_key(const struct request *request, const struct guard *guard,
-                      const struct credentials *credentials, struct problem *problem)
+/* A signed link does instead of the key: who has one is as its sandbox's owner, for this. A bad one is as none, but somebody who
+ * needs no key is told about it, and so is who had a good one. */
+static bool check_key(struct request *request, struct problem *problem)
 {
-    enum link_verdict link = request->route->linked ? link_access_judge(request) : LINK_ABSENT;
-    bool keyed = *request->service->config->api_key;
-    if (link == LINK_GOOD)
+    struct caller *owner = NULL;
+    enum link_verdict link =
+        request->route->linked ? link_access_judge(request, &owner) : LINK_ABSENT;
+    bool known = request->caller != NULL;
+    if (link == LINK_GOOD) {
+        request->caller = owner;
+        request->by_link = true;
         return true;
-    bool known = guard_knows(guard, credentials, problem);
-    if (known && (keyed || link == LINK_ABSENT))
+    }
+    if (known && (config_has_keys(request->service->config) || link == LINK_ABSENT))
         return true;
     if (link == LINK_EXPIRED)
         problem_set(problem, PROBLEM_LINK_EXPIRED,
@@ -146,13 +175,26 @@ static bool check_client(struct request *request, const struct guard *guard,
     if (!guard_admits(guard, &credentials, problem))
         return false;
     request->shared = credentials.origin && guard_shares_with(guard, credentials.origin);
+    request->caller = guard_caller(guard, &credentials, problem);
     /* A preflight never carries the key. */
     bool preflight = request->shared && !strcmp(request->method, "OPTIONS");
     if (preflight || (request->route && request->route->open))
         return true;
-    if (!request->route)
-        return guard_knows(guard, &credentials, problem);
-    return check_key(request, guard, &credentials, problem);
+    return request->route ? check_key(request, problem) : request->caller != NULL;
+}
+
+/* Requests that need no key, or come by a link, are on nobody's account. */
+static bool check_rate(const struct request *request, struct problem *problem)
+{
+    unsigned seconds;
+    if (!request->caller || request->by_link || (request->route && request->route->open) ||
+        caller_may_ask(request->caller, now_ms(), &seconds))
+        return true;
+    problem_set(problem, PROBLEM_RATE_LIMITED,
+                "This API key may send %llu requests a second. Try again in %u seconds.",
+                (unsigned long long)request->caller->quotas.requests_per_second, seconds);
+    problem->retry_after = seconds;
+    return false;
 }
 
 /* Parameters, decoded once. False: one is too long or not well-formed; it is empty then. */
@@ -256,7 +298,14 @@ bool admission_judge(struct request *request, const struct guard *guard)
     request->route = found == ROUTE_FOUND ? match.route : NULL;
     bool decoded = request->route && request->route->by_query ? decode_query(request)
                                                               : decode_parameters(request, &match);
-    if (!check_form(request, &problem) || !check_client(request, guard, &problem)) {
+    request->last =
+        request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING) && !raw_form_trusts_chunks();
+    if (!check_form(request, &problem)) {
+        request->last = request->malformed = true;
+        answer_problem(request, &problem);
+        return false;
+    }
+    if (!check_client(request, guard, &problem) || !check_rate(request, &problem)) {
         answer_problem(request, &problem);
         return false;
     }
@@ -275,7 +324,7 @@ bool admission_judge(struct request *request, const struct guard *guard)
 bool admission_refuses_body(const struct request *request)
 {
     const char *encoding = request_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    return request_header(request, MHD_HTTP_HEADER_EXPECT) ||
+    return request->malformed || request_header(request, MHD_HTTP_HEADER_EXPECT) ||
            announced_length(request) > MAX_DISCARDED_BYTES ||
            (encoding && !same_ignoring_case(encoding, "chunked"));
 }

@@ -206,7 +206,8 @@ static void opened(int fd, void *user)
 {
     struct request *request = user;
     struct problem problem;
-    struct sandbox *sandbox = service_find(request->service, request->sandbox_text, &problem);
+    struct sandbox *sandbox =
+        service_find(request->service, request->caller, request->sandbox_text, &problem);
     if (!sandbox) {
         close_fd(fd);
         answer_problem(request, &problem);

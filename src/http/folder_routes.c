@@ -109,8 +109,8 @@ static void answer_end(struct folder_job *job, const struct problem *problem)
 /* The sandbox may have ended since: that is the better answer then. */
 static bool find_sandbox(const struct folder_job *job, struct problem *problem)
 {
-    struct sandbox *sandbox =
-        service_find(job->request->service, job->request->sandbox_text, problem);
+    struct sandbox *sandbox = service_find(job->request->service, job->request->caller,
+                                           job->request->sandbox_text, problem);
     if (sandbox)
         sandbox_used(sandbox);
     return sandbox != NULL;

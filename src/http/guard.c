@@ -1,7 +1,6 @@
 #include "http/guard.h"
 
 #include <ctype.h>
-#include <sodium.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "huskd/config.h"
+#include "huskd/keyring.h"
 #include "huskd/problem.h"
 
 enum {
@@ -27,9 +27,8 @@ struct guard {
     struct words hosts;
     struct words origins;
     char *listen_host;
-    bool keyed;
-    unsigned char hash_key[crypto_generichash_KEYBYTES];
-    unsigned char api_key[crypto_generichash_BYTES]; /* hashed: equal length for any key */
+    bool tls;
+    const struct keyring *keyring;
 };
 
 static void split_words(struct words *words, const char *text)
@@ -50,21 +49,15 @@ static bool contains(const struct words *words, const char *text, size_t length)
     return false;
 }
 
-static void hash(const struct guard *guard, const char *text, unsigned char *out)
-{
-    crypto_generichash(out, sizeof guard->api_key, (const unsigned char *)text, strlen(text),
-                       guard->hash_key, sizeof guard->hash_key);
-}
-
-struct guard *guard_new(const struct config *config, const char *listen_host)
+struct guard *guard_new(const struct config *config, const char *listen_host,
+                        const struct keyring *keyring)
 {
     struct guard *guard = must_alloc(sizeof *guard);
     split_words(&guard->hosts, config->allowed_hosts);
     split_words(&guard->origins, config->cors_origins);
     guard->listen_host = must_copy(listen_host);
-    guard->keyed = *config->api_key != '\0';
-    crypto_generichash_keygen(guard->hash_key);
-    hash(guard, config->api_key, guard->api_key);
+    guard->keyring = keyring;
+    guard->tls = *config->tls_cert != '\0';
     return guard;
 }
 
@@ -122,10 +115,11 @@ bool guard_shares_with(const struct guard *guard, const char *origin)
 
 static bool origin_allowed(const struct guard *guard, const char *origin)
 {
-    static const char *const schemes[] = {"http://", "https://"};
+    static const char *const schemes[] = {"https://", "http://"};
     if (guard_shares_with(guard, origin))
         return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++) {
+    /* Where we speak TLS a page that came without it may be anybody's. */
+    for (size_t i = 0; i < (guard->tls ? 1 : ARRAY_LENGTH(schemes)); i++) {
         if (starts_with(origin, schemes[i]))
             return host_allowed(guard, origin + strlen(schemes[i]));
     }
@@ -163,20 +157,16 @@ static const char *bearer_token(const char *authorization)
     return authorization + strspn(authorization + strlen(scheme), " ") + strlen(scheme);
 }
 
-bool guard_knows(const struct guard *guard, const struct credentials *credentials,
-                 struct problem *problem)
+struct caller *guard_caller(const struct guard *guard, const struct credentials *credentials,
+                            struct problem *problem)
 {
-    if (!guard->keyed)
-        return true;
     const char *given = bearer_token(credentials->authorization);
     if (!given)
         given = credentials->api_key;
-    unsigned char hashed[sizeof guard->api_key];
-    hash(guard, given ? given : "", hashed);
-    if (sodium_memcmp(hashed, guard->api_key, sizeof hashed) == 0)
-        return true;
-    problem_set(problem, PROBLEM_UNAUTHORIZED,
-                "%s Send the API key as 'Authorization: Bearer …' or 'X-API-Key: …'.",
-                given ? "The API key is wrong." : "This needs an API key.");
-    return false;
+    struct caller *caller = keyring_find(guard->keyring, given ? given : "");
+    if (!caller)
+        problem_set(problem, PROBLEM_UNAUTHORIZED,
+                    "%s Send the API key as 'Authorization: Bearer …' or 'X-API-Key: …'.",
+                    given ? "The API key is wrong." : "This needs an API key.");
+    return caller;
 }

@@ -66,6 +66,7 @@ static struct mcp_input input_of(const struct request *request, struct exchange 
     return (struct mcp_input){
         .text = request->body.data,
         .length = request->body.length,
+        .caller = request->caller,
         .headers = {.version = request_header(request, "MCP-Protocol-Version"),
                     .method = request_header(request, "Mcp-Method"),
                     .name = request_header(request, "Mcp-Name"),
@@ -103,7 +104,7 @@ void route_mcp_end(struct request *request)
     if (!session)
         answer_error(request, MHD_HTTP_BAD_REQUEST, RPC_REFUSED,
                      "The header Mcp-Session-Id is missing.");
-    else if (mcp_end_session(server_mcp(request->server), session))
+    else if (mcp_end_session(server_mcp(request->server), request->caller, session))
         answer_json(request, MHD_HTTP_OK, json_object());
     else
         answer_error(request, MHD_HTTP_NOT_FOUND, RPC_SESSION_NOT_FOUND,
@@ -152,7 +153,8 @@ void route_mcp_stream(struct request *request)
 {
     const char *accept = request_header(request, MHD_HTTP_HEADER_ACCEPT);
     const char *id = request_header(request, "Mcp-Session-Id");
-    struct mcp_session *session = id ? session_find(server_mcp(request->server), id) : NULL;
+    struct mcp_session *session =
+        id ? session_find(server_mcp(request->server), request->caller, id) : NULL;
     if (!id || !accept || !strstr(accept, "text/event-stream"))
         answer_method_not_allowed(request);
     else if (!session || session->bound)
@@ -165,7 +167,8 @@ void route_mcp_stream(struct request *request)
 /* 2024-11-05: everything that the client sends comes to /messages, and everything it gets is in this stream. */
 void route_sse(struct request *request)
 {
-    struct mcp_session *session = session_begin(server_mcp(request->server), MCP_LATEST_LEGACY);
+    struct mcp_session *session =
+        session_begin(server_mcp(request->server), request->caller, MCP_LATEST_LEGACY);
     char endpoint[64];
     if (!session) {
         struct problem problem;
@@ -183,14 +186,16 @@ void route_messages(struct request *request)
     struct mcp *mcp = server_mcp(request->server);
     if (!is_json(request) || !may_begin(request))
         return;
-    struct mcp_session *session =
-        uri_query(request->query, "sessionId", id, sizeof id) > 0 ? session_find(mcp, id) : NULL;
+    struct mcp_session *session = uri_query(request->query, "sessionId", id, sizeof id) > 0
+                                      ? session_find(mcp, request->caller, id)
+                                      : NULL;
     if (!session || !session->bound)
         return answer_error(request, MHD_HTTP_NOT_FOUND, RPC_SESSION_NOT_FOUND,
                             "There is no such session (any more): its stream has ended.");
     struct mcp_call *call;
     struct mcp_input input = {.text = request->body.data,
                               .length = request->body.length,
+                              .caller = request->caller,
                               .headers = {.handshake = true},
                               .session = session,
                               .small_events = exchange_is_small(session->stream),

@@ -13,7 +13,8 @@
 
 enum {
     LOOK_MS = 5000,
-    LOOK_FOR_LEFT_MS = 200
+    LOOK_FOR_LEFT_MS = 200,
+    SPARE_FRACTION = 16 /* of all places are kept free: who makes room takes a moment to leave */
 };
 
 struct peer {
@@ -23,13 +24,16 @@ struct peer {
     struct source *source; /* for its end; NULL: that was seen */
     uint64_t due;          /* 0: never */
     bool has_left;
+    bool held;    /* it has an admitted request */
+    bool dropped; /* it was told to make room */
     void (*left)(void *user);
     void *left_user;
 };
 
 struct peers {
     struct loop *loop;
-    struct peer *first;
+    struct peer *first, *last; /* in this order they got, or came to want nothing: newest first */
+    size_t count, limit;
     struct timer *timer;
     bool soon; /* the timer is armed for clients that have left */
 };
@@ -52,10 +56,11 @@ static void look(struct timer *timer, void *user)
         timer_arm(timer, peers->soon ? LOOK_FOR_LEFT_MS : LOOK_MS);
 }
 
-struct peers *peers_new(struct loop *loop)
+struct peers *peers_new(struct loop *loop, size_t limit)
 {
     struct peers *peers = must_alloc(sizeof *peers);
     peers->loop = loop;
+    peers->limit = limit - limit / SPARE_FRACTION;
     peers->timer = timer_add(loop, look, peers);
     return peers;
 }
@@ -82,13 +87,51 @@ static void ended(struct source *source _unused_, uint32_t events _unused_, void
         peer->left(peer->left_user);
 }
 
-struct peer *peer_add(struct peers *peers, int fd)
+static void link_first(struct peer *peer)
 {
-    struct peer *peer = must_alloc(sizeof *peer);
-    *peer = (struct peer){.peers = peers, .next = peers->first, .fd = fd};
+    struct peers *peers = peer->peers;
+    peer->previous = NULL;
+    peer->next = peers->first;
     if (peers->first)
         peers->first->previous = peer;
+    else
+        peers->last = peer;
     peers->first = peer;
+}
+
+static void unlink_peer(struct peer *peer)
+{
+    struct peers *peers = peer->peers;
+    if (peer->previous)
+        peer->previous->next = peer->next;
+    else
+        peers->first = peer->next;
+    if (peer->next)
+        peer->next->previous = peer->previous;
+    else
+        peers->last = peer->previous;
+}
+
+/* The oldest that wants nothing. If all want something the newcomer has to wait, until one is served. */
+static void make_room(struct peers *peers)
+{
+    struct peer *peer = peers->last;
+    while (peer && (peer->held || peer->dropped))
+        peer = peer->previous;
+    if (!peer)
+        return;
+    peer->dropped = true;
+    (void)shutdown(peer->fd, SHUT_RDWR);
+}
+
+struct peer *peer_add(struct peers *peers, int fd)
+{
+    if (peers->count >= peers->limit)
+        make_room(peers);
+    struct peer *peer = must_alloc(sizeof *peer);
+    *peer = (struct peer){.peers = peers, .fd = fd};
+    link_first(peer);
+    peers->count++;
     peer->source = source_add(peers->loop, fd, EPOLLRDHUP, ended, peer);
     if (!timer_armed(peers->timer))
         timer_arm(peers->timer, LOOK_MS);
@@ -99,13 +142,19 @@ struct peer *peer_add(struct peers *peers, int fd)
 void peer_remove(struct peer *peer)
 {
     source_remove(peer->source);
-    if (peer->previous)
-        peer->previous->next = peer->next;
-    else
-        peer->peers->first = peer->next;
-    if (peer->next)
-        peer->next->previous = peer->previous;
+    unlink_peer(peer);
+    peer->peers->count--;
     free(peer);
+}
+
+void peer_hold(struct peer *peer, bool held)
+{
+    bool released = peer->held && !held;
+    peer->held = held;
+    if (!released)
+        return;
+    unlink_peer(peer);
+    link_first(peer);
 }
 
 void peer_allow(struct peer *peer, unsigned seconds)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/attributes.h"
 #include "base/clock.h"
 #include "base/failure.h"
 #include "base/memory.h"
@@ -17,12 +18,22 @@
 #include "huskd/uri.h"
 #include "loop/loop.h"
 
-/* "http://host/path", as clients write it to a proxy, is "/path" to us. */
-static const char *without_authority(const char *target)
+/* "http://host/path", as clients write it to a proxy, is "/path" to us; the host, which must be the Host header's, goes to
+ * *ret_authority. */
+static const char *without_authority(const char *target, char **ret_authority)
 {
-    const char *authority = strncasecmp(target, "http", 4) == 0 ? strstr(target, "://") : NULL;
-    const char *path = authority ? strchr(authority + strlen("://"), '/') : NULL;
-    return path ? path : target;
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++) {
+        size_t length = strlen(schemes[i]);
+        const char *path =
+            strncasecmp(target, schemes[i], length) == 0 ? strchr(target + length, '/') : NULL;
+        if (!path)
+            continue;
+        *ret_authority =
+            must_format("%.*s", (int)(path - target - (ptrdiff_t)length), target + length);
+        return path;
+    }
+    return target;
 }
 
 struct request *request_new(struct server *server, const char *target)
@@ -30,7 +41,8 @@ struct request *request_new(struct server *server, const char *target)
     struct request *request = must_alloc(sizeof *request);
     request->server = server;
     request->started_ms = now_ms();
-    request->path = must_copy(without_authority(target));
+    request->path = must_copy(without_authority(target, &request->authority));
+    request->line = raw_line_begin(target);
     request->query = strchr(request->path, '?');
     if (request->query)
         *request->query++ = '\0';
@@ -48,6 +60,7 @@ void request_free(struct request *request)
         stream_free(request->stream);
     buffer_free(&request->body);
     free(request->path);
+    free(request->authority);
     free(request);
 }
 
@@ -80,7 +93,8 @@ const char *request_file_path(const struct request *request)
 bool request_find_sandbox(struct request *request)
 {
     struct problem problem;
-    request->sandbox = service_find(request->service, request->parameter, &problem);
+    request->sandbox =
+        service_find(request->service, request->caller, request->parameter, &problem);
     if (!request->sandbox) {
         answer_problem(request, &problem);
         return false;
@@ -126,7 +140,7 @@ static void add_common_headers(const struct request *request, struct MHD_Respons
     (void)MHD_add_response_header(response, "X-Request-Id", request->id);
     if (!MHD_get_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL))
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (request->service->phase == SERVICE_STOPPING)
+    if (request->service->phase == SERVICE_STOPPING || request->last)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     if (request->shared) {
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN,

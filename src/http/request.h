@@ -19,8 +19,10 @@
 
 #include "base/buffer.h"
 #include "base/id.h"
+#include "http/raw_form.h"
 #include "husk/limits.h"
 
+struct caller;
 struct install;
 struct peer;
 struct problem;
@@ -65,15 +67,21 @@ struct request {
     uint64_t started_ms;
 
     char method[MAX_METHOD_LENGTH + 1];
-    char *path;  /* as sent, not decoded */
-    char *query; /* inside path's memory; NULL: none */
+    char *path;           /* as sent, not decoded */
+    char *query;          /* inside path's memory; NULL: none */
+    char *authority;      /* of a target like "http://host/path"; NULL: it has none */
+    struct raw_line line; /* while the headers are judged */
     char id[MAX_REQUEST_ID_LENGTH + 1];
     const struct route *route;
+    struct caller *caller; /* who asks; for a signed link: whose it is. NULL: nobody that we know */
     char parameter[MAX_PARAMETER_LENGTH +
                    1]; /* what the route's first {…} stands for, decoded: a sandbox */
     char second_parameter[MAX_FILE_PATH_BYTES + 1]; /* and its second: a path, an execution, … */
+    bool by_link;                                   /* a signed link does instead of a key */
     bool json;                                      /* Content-Type is application/json */
-    bool shared;                                    /* its origin may read the answer (CORS) */
+    bool malformed; /* nobody knows where it ends: it is answered at once */
+    bool last;      /* nothing more is read from this connection */
+    bool shared;    /* its origin may read the answer (CORS) */
     struct buffer body;
     size_t received;  /* bytes that a body_taker has taken */
     size_t discarded; /* bytes of a body that was refused */

@@ -36,6 +36,10 @@ static const struct {
     [PROBLEM_SANDBOX_NOT_FOUND] = {404, "sandbox_not_found", "No such sandbox", NULL},
     [PROBLEM_SANDBOX_CLOSED] = {410, "sandbox_closed", "Sandbox closed", NULL},
     [PROBLEM_NAME_TAKEN] = {409, "name_taken", "Name taken", NULL},
+    [PROBLEM_NAME_AMBIGUOUS] = {409, "name_ambiguous", "Name ambiguous", NULL},
+    [PROBLEM_RATE_LIMITED] = {429, "rate_limited", "Too many requests", "1"},
+    [PROBLEM_TOO_MANY_SANDBOXES] = {429, "too_many_sandboxes", "Too many sandboxes", "5"},
+    [PROBLEM_TOO_MANY_EXECUTIONS] = {429, "too_many_executions", "Too many executions", "1"},
     [PROBLEM_QUEUE_FULL] = {429, "queue_full", "Too many executions waiting", "1"},
     [PROBLEM_NO_INPUT_EXPECTED] = {409, "no_input_expected", "No input expected", NULL},
     [PROBLEM_EXECUTION_NOT_FOUND] = {404, "execution_not_found", "No such execution", NULL},
@@ -127,13 +131,24 @@ static char *problem_text(const struct problem *problem, unsigned status)
     return text;
 }
 
+static void add_retry_after(struct MHD_Response *response, const struct problem *problem)
+{
+    char seconds[16];
+    const char *text = kinds[problem->kind].retry_after;
+    if (problem->retry_after) {
+        (void)snprintf(seconds, sizeof seconds, "%u", problem->retry_after);
+        text = seconds;
+    }
+    if (text)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, text);
+}
+
 void answer_problem(struct request *request, const struct problem *problem)
 {
     unsigned status = kinds[problem->kind].status;
     struct MHD_Response *response = response_from(problem_text(problem, status));
-    if (response && kinds[problem->kind].retry_after)
-        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER,
-                                      kinds[problem->kind].retry_after);
+    if (response)
+        add_retry_after(response, problem);
     if (response && problem->kind == PROBLEM_METHOD_NOT_ALLOWED)
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, request->allow);
     if (response && problem->kind == PROBLEM_UNAUTHORIZED)

@@ -5,6 +5,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/json_body.h"
@@ -43,7 +44,7 @@ static void furnished(const struct install_result *result, void *user)
         undo_create(request, &problem);
         return;
     }
-    json_t *json = sandbox_json(request->sandbox, NULL);
+    json_t *json = sandbox_json(request->sandbox, NULL, request->caller);
     (void)json_object_set(json, "installed", result->installed);
     answer_json(request, MHD_HTTP_OK, json);
 }
@@ -82,7 +83,7 @@ static void created(struct sandbox *sandbox, const struct problem *problem, void
     if (request->collected)
         furnish(request);
     else
-        answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, NULL));
+        answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, NULL, request->caller));
 }
 
 static void cancel_create(struct request *request)
@@ -97,7 +98,7 @@ void route_create(struct request *request)
     json_auto_t *body = NULL;
     json_t *env;
     if (!json_body_parse(request->body.data, request->body.length, &body, &problem) ||
-        !create_fields_read(body, request->service->config, &record, &problem) ||
+        !create_fields_read(body, request->service->config, request->caller, &record, &problem) ||
         !create_fields_env(body, &env, &problem) ||
         !create_fields_packages(body, &request->collected, &problem)) {
         answer_problem(request, &problem);
@@ -140,9 +141,10 @@ static void ask_usage(struct request *request, const struct id *id, keeper_callb
 static void describe(struct request *request, const struct sandbox_usage *usage)
 {
     struct problem problem;
-    struct sandbox *sandbox = service_find(request->service, request->sandbox_text, &problem);
+    struct sandbox *sandbox =
+        service_find(request->service, request->caller, request->sandbox_text, &problem);
     if (sandbox)
-        answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, usage));
+        answer_json(request, MHD_HTTP_OK, sandbox_json(sandbox, usage, request->caller));
     else
         answer_problem(request, &problem);
 }
@@ -169,8 +171,9 @@ static void finish_list(struct request *request)
 {
     json_t *list = json_incref(request->collected);
     for (struct sandbox *s = registry_first(request->service->registry); s; s = registry_next(s)) {
-        if (sandbox_live(s) && !json_object_get(list, s->text))
-            (void)json_object_set_new(list, s->text, sandbox_json(s, NULL));
+        if (sandbox_live(s) && caller_may_see(request->caller, s->owner) &&
+            !json_object_get(list, s->text))
+            (void)json_object_set_new(list, s->text, sandbox_json(s, NULL, request->caller));
     }
     answer_json(request, MHD_HTTP_OK, list);
 }
@@ -181,9 +184,10 @@ static void list_with_usage(const struct keeper_message *message, void *user)
     struct id id;
     memcpy(id.bytes, message->id, sizeof id.bytes);
     struct sandbox *sandbox = registry_find_id(request->service->registry, id);
-    if (message->status == 0 && sandbox && sandbox_live(sandbox))
+    if (message->status == 0 && sandbox && sandbox_live(sandbox) &&
+        caller_may_see(request->caller, sandbox->owner))
         (void)json_object_set_new(request->collected, sandbox->text,
-                                  sandbox_json(sandbox, &message->usage));
+                                  sandbox_json(sandbox, &message->usage, request->caller));
     if (!(message->flags & KEEPER_MORE))
         finish_list(request);
 }
@@ -227,7 +231,7 @@ void route_extend(struct request *request)
         return;
     }
     sandbox_extend(request->sandbox, seconds);
-    answer_json(request, MHD_HTTP_OK, sandbox_json(request->sandbox, NULL));
+    answer_json(request, MHD_HTTP_OK, sandbox_json(request->sandbox, NULL, request->caller));
 }
 
 static void closed(struct sandbox *sandbox _unused_, const struct problem *problem, void *user)
@@ -252,6 +256,7 @@ void route_close(struct request *request)
         return;
     problem_set(&problem, PROBLEM_SANDBOX_CLOSED, "The sandbox was closed.");
     request_wait(request, cancel_close);
-    sandbox_close(request->sandbox, ENDED_CLOSED, &problem,
-                  (struct sandbox_waiter){.callback = closed, .user = request});
+    sandbox_close(
+        request->sandbox, ENDED_CLOSED, &problem,
+        (struct sandbox_waiter){.callback = closed, .user = request, .by = request->caller});
 }

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/fdio.h"
@@ -17,14 +19,20 @@
 #include "http/response.h"
 #include "http/router.h"
 #include "http/stream.h"
+#include "http/tls.h"
+#include "huskd/audit.h"
+#include "huskd/caller.h"
 #include "huskd/problem.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
+#include "mcp/listening.h"
 #include "mcp/mcp.h"
+#include "mcp/session.h"
 
 enum {
     CLIENT_WENT_AWAY = 499, /* as nginx logs it; nobody reads it */
     LOGGED_PATH_BYTES = 256,
+    CLIENT_TEXT_SIZE = 64,
     RECEIVE_STEP = RECEIVE_SECONDS * LEAST_UPLOAD_RATE /* bytes that have RECEIVE_SECONDS each */
 };
 
@@ -40,6 +48,7 @@ struct server {
     size_t body_bytes; /* of all requests */
     bool running;      /* libmicrohttpd is */
     bool resumed;      /* something was, meanwhile */
+    struct audit_limit strangers;
 };
 
 /* --- the body ----------------------------------------------------------------------------------- */
@@ -194,12 +203,16 @@ static void *on_target(void *user, const char *target, struct MHD_Connection *co
     return request;
 }
 
-static enum MHD_Result begin(struct server *server, struct request *request, const char *method)
+static enum MHD_Result begin(struct server *server, struct request *request, const char *method,
+                             const char *version)
 {
     (void)snprintf(request->method, sizeof request->method, "%s", method);
     request->phase = REQUEST_RECEIVING;
     peer_allow(request->peer, RECEIVE_SECONDS);
+    request->line.method = method;
+    request->line.version = version;
     bool admitted = admission_judge(request, server->guard);
+    peer_hold(request->peer, admitted);
     if (admitted && request->route->taker)
         request->route->taker->begin(request);
     if (request->phase == REQUEST_ANSWERED && admission_refuses_body(request))
@@ -210,14 +223,13 @@ static enum MHD_Result begin(struct server *server, struct request *request, con
 
 /* Called with the headers, then with each part of the body, then at its end, and again when the connection is resumed. */
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection _unused_,
-                                  const char *url _unused_, const char *method,
-                                  const char *version _unused_, const char *data, size_t *length,
-                                  void **context)
+                                  const char *url _unused_, const char *method, const char *version,
+                                  const char *data, size_t *length, void **context)
 {
     struct server *server = user;
     struct request *request = *context;
     if (request->phase == REQUEST_NEW)
-        return begin(server, request, method);
+        return begin(server, request, method, version);
     if (*length > 0)
         return take_body(server, request, data, length);
     if (request->phase == REQUEST_ANSWERED)
@@ -225,15 +237,44 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection 
     return handle(server, request);
 }
 
+/* Where a request came from, as text. */
+static void format_client(const struct request *request, char text[CLIENT_TEXT_SIZE])
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *text = '\0';
+    if (info && info->client_addr)
+        (void)getnameinfo(info->client_addr, sizeof(struct sockaddr_storage), text,
+                          CLIENT_TEXT_SIZE, NULL, 0, NI_NUMERICHOST);
+}
+
+/* Of requests without a key only so many get a line (huskd/audit.h). */
+static void log_stranger(struct server *server, const struct request *request, const char *path)
+{
+    char client[CLIENT_TEXT_SIZE];
+    size_t unsaid;
+    if (!audit_may_tell(&server->strangers, &unsaid))
+        return;
+    bool denied = request->status == MHD_HTTP_UNAUTHORIZED;
+    format_client(request, client);
+    log_event(denied ? LOG_WARNING : LOG_INFO, denied ? "request denied" : "request", "audit",
+              denied ? "denied" : NULL, "client", client, "method", request->method, "path", path,
+              "status", request->status ? log_number(request->status) : NULL, "request",
+              request->id, "unsaid", unsaid ? log_number((int64_t)unsaid) : NULL, NULL);
+}
+
 static void log_request(const struct request *request, enum MHD_RequestTerminationCode how)
 {
     char path[LOGGED_PATH_BYTES];
     (void)snprintf(path, sizeof path, "%s", request->path);
+    if (!request->caller)
+        return log_stranger(request->server, request, path);
     bool unsent = how != MHD_REQUEST_TERMINATED_COMPLETED_OK && request->status;
     uint64_t end = request->answered_ms ? request->answered_ms : now_ms();
     log_event(LOG_INFO, "request", "method", request->method, "path", path, "status",
               request->status ? log_number(request->status) : NULL, "ms",
-              log_number((int64_t)(end - request->started_ms)), "request", request->id, "sandbox",
+              log_number((int64_t)(end - request->started_ms)), "request", request->id, "caller",
+              request->caller->name, "link", request->by_link ? "yes" : NULL, "sandbox",
               *request->sandbox_text ? request->sandbox_text : NULL, "answer",
               unsent ? "not delivered" : NULL, NULL);
 }
@@ -258,6 +299,7 @@ static void on_completed(void *user, struct MHD_Connection *connection _unused_,
     server->open--;
     if (request->stream)
         stream_leave(request->stream);
+    peer_hold(request->peer, false);
     peer_allow(request->peer, CONNECTION_IDLE_SECONDS);
     free_body(server, request);
     request_free(request);
@@ -314,34 +356,49 @@ static void run(void *user)
         loop_wake_in(server->service->loop, wait);
 }
 
-static struct MHD_Daemon *start_daemon(struct server *server, int listen_fd)
+/* Sandboxes need descriptors, too. */
+static size_t connection_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 2 >= MAX_CONNECTIONS)
+        return MAX_CONNECTIONS;
+    return (size_t)limit.rlim_cur / 2;
+}
+
+static struct MHD_Daemon *start_daemon(struct server *server, bool tls, int listen_fd)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem secure[TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+    if (tls) {
+        flags |= MHD_USE_TLS;
+        tls_options(secure);
+    }
     const struct MHD_OptionItem options[] = {
         {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_message, NULL}, /* first, as it must be */
         {MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL},
-        {MHD_OPTION_CONNECTION_LIMIT, MAX_CONNECTIONS, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connection_limit(), NULL},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, NULL},
         {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_target, server},
         {MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
         {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, server},
         {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, server},
         {MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL}, /* raw_form.h */
         {MHD_OPTION_END, 0, NULL},
     };
     return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_ARRAY, options,
-                            MHD_OPTION_END);
+                            MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
 }
 
-struct server *server_new(struct service *service, const struct guard *guard, int listen_fd,
-                          struct failure *why)
+struct server *server_new(struct service *service, const struct guard *guard, bool tls,
+                          int listen_fd, struct failure *why)
 {
     struct server *server = must_alloc(sizeof *server);
     server->service = service;
     server->guard = guard;
-    server->peers = peers_new(service->loop);
+    server->peers = peers_new(service->loop, connection_limit());
     server->mcp = mcp_new(service);
-    server->daemon = start_daemon(server, listen_fd);
+    server->daemon = start_daemon(server, tls, listen_fd);
     if (!server->daemon) {
         close_fd(listen_fd);
         peers_free(server->peers);
@@ -368,6 +425,12 @@ void server_resume(struct server *server, struct MHD_Connection *connection)
 {
     server->resumed |= server->running;
     MHD_resume_connection(connection);
+}
+
+void server_keys_changed(struct server *server)
+{
+    session_end_keyless(server->mcp);
+    listening_end_keyless(server->mcp);
 }
 
 struct mcp *server_mcp(const struct server *server)

@@ -1,6 +1,7 @@
 /* libmicrohttpd on our loop: receives requests, has them judged and routed, sends their answers. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/failure.h"
@@ -11,11 +12,13 @@ struct mcp;
 struct server;
 struct service;
 
-/* `guard` is borrowed. Takes `listen_fd`, a listening socket. */
-struct server *server_new(struct service *service, const struct guard *guard, int listen_fd,
-                          struct failure *why);
+/* `guard` is borrowed. Takes `listen_fd`, a listening socket. `tls`: speak TLS (tls.h), with the certificate that was read. */
+struct server *server_new(struct service *service, const struct guard *guard, bool tls,
+                          int listen_fd, struct failure *why);
 /* Take no new connections; those that are there are answered. */
 void server_stop_listening(struct server *server);
+/* Keys were taken away: what goes on by them ends. */
+void server_keys_changed(struct server *server);
 struct mcp *server_mcp(const struct server *server);
 /* Let a connection that was suspended go on. */
 void server_resume(struct server *server, struct MHD_Connection *connection);

@@ -1,5 +1,6 @@
 #include "http/shim_call.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/attributes.h"
@@ -8,6 +9,7 @@
 #include "http/server.h"
 #include "husk/limits.h"
 #include "huskd/problem.h"
+#include "huskd/quota.h"
 #include "huskd/sandbox.h"
 
 static void cancel_call(struct request *request)
@@ -22,14 +24,18 @@ void shim_call(struct request *request, enum shim_type type, struct shim_request
     struct problem problem;
     message.length = strlen(message.payload);
     message.user = request;
-    if (sandbox_call(request->sandbox, type, &message, &request->tag) == 0) {
+    int r = sandbox_call(request->sandbox, type, &message, &request->tag);
+    if (r == 0) {
         request_wait(request, cancel_call);
         return;
     }
     if (request->stream)
         stream_free(TAKE_POINTER(request->stream));
-    problem_set(&problem, PROBLEM_QUEUE_FULL,
-                "Too much is waiting for this sandbox already. Try again in a moment.");
+    if (r == -EDQUOT)
+        quota_tell_executions(request->sandbox, &problem);
+    else
+        problem_set(&problem, PROBLEM_QUEUE_FULL,
+                    "Too much is waiting for this sandbox already. Try again in a moment.");
     answer_problem(request, &problem);
 }
 

@@ -86,8 +86,8 @@ static void refuse_errno(struct upload *upload, const char *path, int error)
 static struct sandbox *find_sandbox(struct upload *upload)
 {
     struct problem problem;
-    struct sandbox *sandbox =
-        service_find(upload->request->service, upload->request->sandbox_text, &problem);
+    struct sandbox *sandbox = service_find(upload->request->service, upload->request->caller,
+                                           upload->request->sandbox_text, &problem);
     if (!sandbox)
         answer_problem(upload->request, &problem);
     return sandbox;

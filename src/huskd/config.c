@@ -103,8 +103,8 @@ struct reading {
     FILE *file;
     int line;
     bool too_long;
-    int seen[64]; /* line on which a setting was given, by its place in the table */
-    int result;   /* of the first mistake */
+    int seen[128]; /* line on which a setting was given, by its place in the table */
+    int result;    /* of the first mistake */
     struct failure *why;
 };
 
@@ -282,6 +282,12 @@ static int apply_flag(struct config *config, struct command_line *line, const ch
             return 0;
         }
     }
+    if (!strcmp(line->name, "new-key")) {
+        config->action = CONFIG_NEW_KEY;
+        int r = flag_value(line, why);
+        config->new_key = line->value;
+        return r;
+    }
     if (!strcmp(line->name, "config")) {
         int r = flag_value(line, why);
         *file = line->value;
@@ -351,6 +357,8 @@ int config_check(const struct config *config, struct failure *why)
     if (config->state[0] != '/' || config->image[0] != '/')
         return fail_plain(why, EINVAL, "state and image must be absolute paths, not '%.80s'",
                           config->state[0] != '/' ? config->state : config->image);
+    if (!*config->tls_cert != !*config->tls_key)
+        return fail_plain(why, EINVAL, "tls_cert and tls_key go together: one of them is missing");
     size_t longest = strlen(config->state) + strlen("/" SHIM_SOCKET_DIR "/") + ID_TEXT_SIZE - 1;
     if (longest > UNIX_PATH_BYTES)
         return fail_plain(why, ENAMETOOLONG,
@@ -380,7 +388,8 @@ int config_load(struct config *config, int argc, char **argv, struct failure *wh
     config_defaults(config);
     const char *file = getenv("HUSK_CONFIG");
     int r = read_flags(config, argc, argv, &file, why);
-    if (r < 0 || config->action == CONFIG_HELP || config->action == CONFIG_VERSION)
+    if (r < 0 || config->action == CONFIG_HELP || config->action == CONFIG_VERSION ||
+        config->action == CONFIG_NEW_KEY)
         return r;
     if (!file && access(DEFAULT_FILE, F_OK) == 0)
         file = DEFAULT_FILE;
@@ -396,6 +405,9 @@ int config_load(struct config *config, int argc, char **argv, struct failure *wh
     make_absolute(&config->state);
     make_absolute(&config->image);
     make_absolute(&config->package_cache);
+    make_absolute(&config->keys_file);
+    make_absolute(&config->tls_cert);
+    make_absolute(&config->tls_key);
     return config_check(config, why);
 }
 

@@ -14,7 +14,8 @@ enum config_action {
     CONFIG_CHECK,
     CONFIG_PRINT,
     CONFIG_HELP,
-    CONFIG_VERSION
+    CONFIG_VERSION,
+    CONFIG_NEW_KEY /* of this name: new_key */
 };
 
 /* What a request gets when it does not ask, and the most it may ask for. */
@@ -25,10 +26,15 @@ struct range_setting {
 
 struct config {
     enum config_action action;
+    const char *new_key; /* borrowed from the command line */
 
     /* [server] */
     char *listen;
-    char *api_key; /* "": none */
+    char *api_key;      /* "": none; of these, at most one */
+    char *api_key_hash; /* "": none */
+    char *keys_file;    /* "": none */
+    char *tls_cert;     /* "": no TLS */
+    char *tls_key;
     char *allowed_hosts;
     char *cors_origins;
     bool stop_sandboxes;
@@ -46,6 +52,12 @@ struct config {
     double cpus;
     double max_cpus;
     bool no_limits;
+
+    /* [quotas] of a key whose line does not say (caller.h); 0: none */
+    uint64_t quota_sandboxes;
+    uint64_t quota_executions;
+    uint64_t quota_requests;
+    uint64_t quota_burst;
 
     /* [pool] */
     uint64_t pool_size;

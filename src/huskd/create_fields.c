@@ -4,6 +4,7 @@
 
 #include "base/attributes.h"
 #include "base/clock.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/json_body.h"
 #include "huskd/name.h"
@@ -84,14 +85,15 @@ static bool refuse_later_fields(const json_t *body, struct problem *problem)
     return true;
 }
 
-bool create_fields_read(const json_t *body, const struct config *config, struct record *ret,
-                        struct problem *problem)
+bool create_fields_read(const json_t *body, const struct config *config, const struct caller *owner,
+                        struct record *ret, struct problem *problem)
 {
     struct record record = {0};
     if (!read_name(body, &record, problem) || !read_numbers(body, config, &record, problem) ||
         !refuse_later_fields(body, problem) ||
         !json_body_flag(body, "auto_install", &record.auto_install, problem))
         return false;
+    memcpy(record.owner, owner->name, sizeof record.owner);
     *ret = record;
     return true;
 }

@@ -15,6 +15,10 @@
 #include "base/id.h"
 #include "husk/limits.h"
 
+enum {
+    LEDGER_TABLE_BYTES = MAX_POOL_SIZE * ID_BYTES /* what follows in the file is seal.h's */
+};
+
 struct ledger {
     int fd;
     struct id entries[MAX_POOL_SIZE];

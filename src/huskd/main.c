@@ -19,11 +19,16 @@
 #include "base/text.h"
 #include "http/guard.h"
 #include "http/server.h"
+#include "http/tls.h"
 #include "husk/limits.h"
 #include "husk/version.h"
 #include "huskd/anchor_start.h"
+#include "huskd/audit.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
+#include "huskd/file_opener.h"
 #include "huskd/keeper_client.h"
+#include "huskd/keyring.h"
 #include "huskd/ledger.h"
 #include "huskd/listen_address.h"
 #include "huskd/package_source.h"
@@ -67,6 +72,10 @@ struct program {
     struct package_source *package_source;
     struct loop *loop;
     struct service *service;
+    struct callers *callers;
+    struct keyring *keyring;
+    struct tls *tls;            /* NULL: plain HTTP */
+    struct file_opener *opener; /* NULL: there is nothing to read anew */
     struct guard *guard;
     struct server *server;
 
@@ -164,10 +173,91 @@ static void begin_to_stop(struct program *program)
     enter_stage(program, STAGE_ANSWERING, ANSWER_MS);
 }
 
+/* --- keys and certificate --------------------------------------------------------------------------------------- */
+
+static int take_keys(struct program *program, int fd, struct failure *why)
+{
+    const char *path = program->config.keys_file;
+    struct failure reason;
+    if (fd < 0)
+        return fail(why, -fd, "open the keys file %.160s (whoever starts huskd must own it)", path);
+    int r = keyring_read(program->keyring, fd, &reason);
+    return r < 0 ? fail_plain(why, -r, "%.120s: %s", path, reason.text) : 0;
+}
+
+static void files_opened_again(int error, const int fds[OPENED_FILES], void *user)
+{
+    struct program *program = user;
+    const struct config *config = &program->config;
+    struct failure why = {.text = "the process that opens it is gone: restart huskd"};
+    if (*config->keys_file) {
+        int r = error < 0 ? error : take_keys(program, fds[OPENED_KEYS], &why);
+        audit_keys(keyring_count(program->keyring), r < 0 ? why.text : NULL);
+        server_keys_changed(program->server);
+    }
+    if (*config->tls_cert) {
+        int r = error < 0 ? error
+                          : tls_read(program->tls, fds[OPENED_TLS_CERT], fds[OPENED_TLS_KEY], &why);
+        audit_tls(r < 0 ? why.text : NULL);
+    }
+}
+
+struct first_reading {
+    struct program *program;
+    struct failure *why;
+    int result;
+};
+
+static void files_opened_first(int error, const int fds[OPENED_FILES], void *user)
+{
+    struct first_reading *reading = user;
+    struct program *program = reading->program;
+    int r =
+        error < 0 ? fail_plain(reading->why, -error, "the process that opens files has ended") : 0;
+    if (r == 0 && *program->config.keys_file)
+        r = take_keys(program, fds[OPENED_KEYS], reading->why);
+    if (r == 0 && program->tls)
+        r = tls_read(program->tls, fds[OPENED_TLS_CERT], fds[OPENED_TLS_KEY], reading->why);
+    reading->result = r;
+}
+
+static int prepare_secrets(struct program *program, struct failure *why)
+{
+    const struct config *config = &program->config;
+    const char *const paths[OPENED_FILES] = {[OPENED_KEYS] = config->keys_file,
+                                             [OPENED_TLS_CERT] = config->tls_cert,
+                                             [OPENED_TLS_KEY] = config->tls_key};
+    struct first_reading reading = {.program = program, .why = why};
+    program->callers = callers_new();
+    int r = keyring_new(config, program->callers, &program->keyring, why);
+    if (r < 0 || (!*config->keys_file && !*config->tls_cert))
+        return r;
+    if (*config->tls_cert && MHD_is_feature_supported(MHD_FEATURE_HTTPS_CERT_CALLBACK) != MHD_YES)
+        return fail_plain(why, EOPNOTSUPP, "this libmicrohttpd was built without TLS");
+    if (*config->tls_cert)
+        program->tls = tls_new();
+    r = file_opener_start(paths, &program->opener, why);
+    if (r == 0 && file_opener_ask_now(program->opener, files_opened_first, &reading) < 0)
+        r = fail_plain(why, EIO, "the process that opens keys and certificates has ended");
+    return r < 0 ? r : reading.result;
+}
+
+static void reload(struct program *program)
+{
+    if (program->opener)
+        file_opener_ask(program->opener);
+    else
+        log_line(LOG_INFO, "SIGHUP: neither keys_file nor tls_cert is set, nothing to read anew");
+}
+
+/* --- signals ------------------------------------------------------------------------------------ */
+
 /* A terminal's Ctrl-C ends everything; a service manager's SIGTERM leaves the sandboxes for the next start. */
 static void on_signal(const struct signalfd_siginfo *info, void *user)
 {
     struct program *program = user;
+    if (info->ssi_signo == SIGHUP)
+        return reload(program);
     log_event(LOG_INFO, "stopping", "signal", strsignal((int)info->ssi_signo), NULL);
     if (program->stage != STAGE_SERVING) {
         loop_stop(program->loop, EXIT_FAILURE);
@@ -194,10 +284,11 @@ static int check_address(struct program *program, struct failure *why)
     int r = listen_address_parse(program->config.listen, &program->address, why);
     if (r < 0)
         return r;
-    if (!program->address.loopback && !*program->config.api_key)
+    if (!program->address.loopback && !config_has_keys(&program->config))
         return fail_plain(why, EINVAL,
                           "listening on %s would let anybody on the network run code here: set "
-                          "api_key in husk.conf (or HUSK_API_KEY), or listen on 127.0.0.1",
+                          "api_key in husk.conf (or HUSK_API_KEY), or keys_file, or listen on "
+                          "127.0.0.1",
                           program->config.listen);
     return 0;
 }
@@ -251,6 +342,8 @@ static int prepare(struct program *program, struct failure *why)
     const struct config *config = &program->config;
     int r = check_address(program, why);
     if (r == 0)
+        r = prepare_secrets(program, why);
+    if (r == 0)
         r = program->listen_fd = listen_address_open(&program->address, why);
     if (r >= 0)
         r = state_directory_make(config->state, (uid_t)config->id_base, why);
@@ -285,15 +378,19 @@ static int start_service(struct program *program, struct failure *why)
     /* The anchor is our child, but not ours to wait for. */
     (void)signal(SIGCHLD, SIG_IGN);
     program->service =
-        service_new(&program->config, program->loop, TAKE_DESCRIPTOR(program->keeper_fd),
-                    TAKE_DESCRIPTOR(program->ledger_fd));
+        service_new(&program->config, program->callers, program->loop,
+                    TAKE_DESCRIPTOR(program->keeper_fd), TAKE_DESCRIPTOR(program->ledger_fd));
     program->service->package_source = program->package_source;
     program->service->abandoned = on_abandoned;
     program->service->abandoned_user = program;
-    program->guard = guard_new(&program->config, program->address.host);
-    program->server = server_new(program->service, program->guard, program->listen_fd, why);
+    program->guard = guard_new(&program->config, program->address.host, program->keyring);
+    program->server =
+        server_new(program->service, program->guard, program->tls != NULL, program->listen_fd, why);
     if (!program->server)
         return -EIO;
+    if (program->opener &&
+        file_opener_attach(program->opener, program->loop, files_opened_again, program) < 0)
+        return fail_plain(why, EIO, "cannot listen to the process that opens files");
     if (program->fresh)
         pool_pause(program->service->pool, ZYGOTE_MS);
     service_start(program->service);
@@ -305,10 +402,12 @@ static void greet(const struct program *program)
     char address[LISTEN_TEXT_SIZE] = "";
     (void)listen_address_format(program->listen_fd, address);
     log_event(LOG_INFO, "listening", "address", address, "version", HUSK_VERSION, NULL);
-    (void)printf(
-        "\nHusk %s listens on http://%s\n\n  Try: curl -X POST %shttp://%s/sandbox/create\n\n",
-        HUSK_VERSION, address,
-        *program->config.api_key ? "-H \"Authorization: Bearer $HUSK_API_KEY\" " : "", address);
+    const char *scheme = program->tls ? "https" : "http";
+    (void)printf("\nHusk %s listens on %s://%s\n\n  Try: curl -X POST %s%s://%s/sandbox/create\n\n",
+                 HUSK_VERSION, scheme, address,
+                 config_has_keys(&program->config) ? "-H \"Authorization: Bearer $HUSK_API_KEY\" "
+                                                   : "",
+                 scheme, address);
     (void)fflush(stdout);
 }
 
@@ -335,8 +434,12 @@ static int serve(struct program *program, struct failure *why)
 static void clean_up(struct program *program)
 {
     server_free(program->server);
+    tls_free(program->tls);
     guard_free(program->guard);
     service_free(program->service);
+    file_opener_free(program->opener);
+    keyring_free(program->keyring);
+    callers_free(program->callers);
     package_source_free(program->package_source);
     loop_free(program->loop);
     close_fd(program->keeper_fd);
@@ -347,10 +450,11 @@ static void clean_up(struct program *program)
 
 /* --- what was asked for ------------------------------------------------------------------------- */
 
-static int check(const struct program *program, struct failure *why)
+static int check(struct program *program, struct failure *why)
 {
-    struct program copy = *program;
-    int r = check_address(&copy, why);
+    int r = check_address(program, why);
+    if (r == 0)
+        r = prepare_secrets(program, why);
     if (r == 0)
         r = image_check(program->config.image, why);
     if (r == 0)
@@ -370,6 +474,8 @@ static int act(struct program *program, struct failure *why)
     case CONFIG_PRINT:
         setting_print_config(&program->config, stdout);
         return 0;
+    case CONFIG_NEW_KEY:
+        return keyring_make(program->config.new_key, stderr, stdout, why);
     case CONFIG_CHECK:
         return check(program, why);
     case CONFIG_RUN:

@@ -18,6 +18,26 @@ static int clear_capabilities(struct failure *why)
     return 0;
 }
 
+static int set_no_capabilities(struct failure *why)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (syscall(SYS_capset, &header, none) < 0)
+        return fail(why, errno, "clear capabilities");
+    return 0;
+}
+
+int privileges_drop_capabilities(struct failure *why)
+{
+    int r = clear_capabilities(why);
+    if (r == 0)
+        r = set_no_capabilities(why);
+    if (r == 0 &&
+        (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+        r = fail(why, errno, "give up the right to gain privileges");
+    return r;
+}
+
 static int become(uid_t uid, struct failure *why)
 {
     gid_t gid = (gid_t)uid;
@@ -26,11 +46,7 @@ static int become(uid_t uid, struct failure *why)
         return r;
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
         return fail(why, errno, "become user %u", (unsigned)uid);
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
-    if (syscall(SYS_capset, &header, none) < 0)
-        return fail(why, errno, "clear capabilities");
-    return 0;
+    return set_no_capabilities(why);
 }
 
 static int check(uid_t uid, struct failure *why)

@@ -9,3 +9,5 @@
  * capabilities. Started by anybody else: stay that user. In both cases nothing can be gained back
  * by exec, and nobody can look inside. Checks itself; -errno: do not go on. */
 int privileges_drop(uid_t uid, struct failure *why);
+/* Keep the user and give up every capability, for good. */
+int privileges_drop_capabilities(struct failure *why);

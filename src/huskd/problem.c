@@ -10,6 +10,7 @@ void problem_set(struct problem *problem, enum problem_kind kind, const char *fo
 {
     problem->kind = kind;
     problem->why = NULL;
+    problem->retry_after = 0;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(problem->detail, sizeof problem->detail, format, arguments);

@@ -22,10 +22,15 @@ enum problem_kind {
     PROBLEM_INVALID_FIELD,
     PROBLEM_INVALID_UTF8,
     PROBLEM_NOT_SUPPORTED_YET,
+    /* who asks: his quotas */
+    PROBLEM_RATE_LIMITED,
+    PROBLEM_TOO_MANY_SANDBOXES,
+    PROBLEM_TOO_MANY_EXECUTIONS,
     /* the sandbox it is about */
     PROBLEM_SANDBOX_NOT_FOUND,
     PROBLEM_SANDBOX_CLOSED,
     PROBLEM_NAME_TAKEN,
+    PROBLEM_NAME_AMBIGUOUS,
     PROBLEM_QUEUE_FULL,
     PROBLEM_NO_INPUT_EXPECTED,
     PROBLEM_EXECUTION_NOT_FOUND,
@@ -58,8 +63,9 @@ enum problem_kind {
 
 struct problem {
     enum problem_kind kind;
-    const char *why;  /* PROBLEM_SANDBOX_CLOSED: "closed", "expired" or "died"; NULL otherwise */
-    char detail[320]; /* a sentence that says what to do */
+    const char *why; /* PROBLEM_SANDBOX_CLOSED: "closed", "expired" or "died"; NULL otherwise */
+    unsigned retry_after; /* seconds; 0: as the table says for this kind */
+    char detail[320];     /* a sentence that says what to do */
 };
 
 void problem_set(struct problem *problem, enum problem_kind kind, const char *format, ...)

@@ -1,13 +1,14 @@
 #include "huskd/record.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "huskd/name.h"
 
 enum {
-    RECORD_VERSION = 1
+    RECORD_VERSION = 2 /* since there are owners */
 };
 
 void record_expire_in(struct record *record, int64_t seconds)
@@ -30,6 +31,12 @@ json_t *record_to_json(const struct record *record)
         "pids", (json_int_t)record->limits.pids, "link_key", key);
     if (json && record->auto_install)
         (void)json_object_set_new(json, "auto_install", json_true());
+    if (json && *record->owner) {
+        char seal[2 * SEAL_BYTES + 1];
+        (void)sodium_bin2hex(seal, sizeof seal, record->seal, sizeof record->seal);
+        (void)json_object_set_new(json, "owner", json_string(record->owner));
+        (void)json_object_set_new(json, "seal", json_string(seal));
+    }
     if (json && *record->recipe)
         (void)json_object_set_new(json, "recipe", json_string(record->recipe));
     return json;
@@ -69,6 +76,26 @@ static const struct field numbers[NUMBERS] = {
     [PIDS] = {"pids", 1, MAX_PIDS},
 };
 
+/* The pool's have none. */
+static int read_owner(const json_t *json, struct record *record, struct failure *why)
+{
+    const json_t *owner = json_object_get(json, "owner");
+    const char *text = json_string_value(owner);
+    size_t length = json_string_length(owner), seal_length = 0;
+    const char *seal = json_string_value(json_object_get(json, "seal"));
+    if (*record->recipe)
+        return 0;
+    if (!text || name_fault(text, length))
+        return fail_plain(why, EINVAL, "its record has no usable owner");
+    if (!seal ||
+        sodium_hex2bin(record->seal, SEAL_BYTES, seal, strlen(seal), NULL, &seal_length, NULL) <
+            0 ||
+        seal_length != SEAL_BYTES)
+        return fail_plain(why, EINVAL, "its record has no usable seal");
+    memcpy(record->owner, text, length + 1);
+    return 0;
+}
+
 static int read_name(const json_t *json, struct record *record, struct failure *why)
 {
     const json_t *name = json_object_get(json, "name");
@@ -101,6 +128,8 @@ int record_from_json(const json_t *json, struct record *ret, struct failure *why
     int r = read_name(json, &record, why);
     if (r == 0)
         r = read_recipe(json, &record, why);
+    if (r == 0)
+        r = read_owner(json, &record, why);
     if (r < 0)
         return r;
     const char *key = json_string_value(json_object_get(json, "link_key"));

@@ -12,11 +12,14 @@
 #include "husk/limits.h"
 
 enum {
-    RECIPE_SIZE = 192
+    RECIPE_SIZE = 192,
+    SEAL_BYTES = 32
 };
 
 struct record {
     char name[MAX_NAME_LENGTH + 1]; /* "": none */
+    char owner[MAX_NAME_LENGTH +
+               1]; /* name of a caller (caller.h); "": of the pool, it is nobody's yet */
     int64_t
         created_at; /* Unix seconds, as all times here: monotonic clocks do not outlive a process */
     int64_t expires_at; /* as it was told; what counts is … */
@@ -26,6 +29,7 @@ struct record {
     bool auto_install;     /* for executions that do not say */
     struct sandbox_limits limits;
     struct link_key link_key; /* of links to its files; its shim signs with it */
+    uint8_t seal[SEAL_BYTES]; /* of owner and name (seal.h) */
     char recipe[RECIPE_SIZE]; /* of the pool's: what it was made of. "": it is somebody's */
 };
 

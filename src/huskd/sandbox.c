@@ -9,12 +9,15 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "huskd/audit.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/expiry.h"
 #include "huskd/handover.h"
 #include "huskd/keeper_client.h"
 #include "huskd/packages.h"
 #include "huskd/pool.h"
+#include "huskd/quota.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
 
@@ -22,6 +25,13 @@
 static bool of_the_pool(const struct sandbox *sandbox)
 {
     return *sandbox->record.recipe;
+}
+
+/* Who it is, and whose. */
+static void set_record(struct sandbox *sandbox, const struct record *record)
+{
+    sandbox->record = *record;
+    sandbox->owner = *record->owner ? callers_get(sandbox->service->callers, record->owner) : NULL;
 }
 
 static void answer(struct sandbox *sandbox, struct sandbox_waiter *waiter,
@@ -48,10 +58,7 @@ static void finish(struct sandbox *sandbox, const struct problem *failure)
 {
     struct pool *pool = sandbox->service->pool;
     sandbox_set_state(sandbox, SANDBOX_GONE);
-    log_event(of_the_pool(sandbox) ? LOG_DEBUG : LOG_INFO, "sandbox ended", "sandbox",
-              sandbox->text, "name", *sandbox->record.name ? sandbox->record.name : NULL, "why",
-              ending_name(sandbox->ending), "detail",
-              sandbox->ending == ENDED_CLOSED ? NULL : sandbox->problem.detail, NULL);
+    audit_ended(sandbox);
     registry_remove(sandbox->service->registry, sandbox, sandbox->ending);
     if (of_the_pool(sandbox))
         pool_gone(pool);
@@ -133,7 +140,7 @@ void sandbox_abandon(struct sandbox *sandbox)
 
 void sandbox_forget_close(struct sandbox *sandbox)
 {
-    sandbox->closed = (struct sandbox_waiter){0};
+    sandbox->closed.callback = NULL;
 }
 
 /* --- being made --------------------------------------------------------------------------------- */
@@ -185,12 +192,6 @@ static void timer_fired(struct timer *timer, void *user)
     sandbox_close(sandbox, ENDED_EXPIRED, &problem, (struct sandbox_waiter){0});
 }
 
-static void log_created(const struct sandbox *sandbox)
-{
-    log_event(LOG_INFO, "sandbox created", "sandbox", sandbox->text, "name",
-              *sandbox->record.name ? sandbox->record.name : NULL, NULL);
-}
-
 static void become_live(struct sandbox *sandbox)
 {
     slots_release(&sandbox->service->creations, &sandbox->slot);
@@ -216,13 +217,31 @@ static int take_pool_record(struct sandbox *sandbox, const struct shim_status *s
 {
     struct pool *pool = sandbox->service->pool;
     struct sandbox_limits limits = sandbox->record.limits;
-    sandbox->record = *record;
+    set_record(sandbox, record);
     sandbox->record.name[0] = '\0';
     pool_entered(pool, sandbox);
     if (status->state != SHIM_IS_READY || !same_limits(&limits, &record->limits) ||
         !pool_accepts(pool, sandbox))
         return fail_plain(why, ESTALE, "it waited in a pool, and this one has no use for it");
     return 0;
+}
+
+static void tell_record(struct sandbox *sandbox)
+{
+    json_t *record = record_to_json(&sandbox->record);
+    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
+    json_decref(record);
+    if (text)
+        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
+}
+
+/* Nobody can tell whose it was (seal.h). */
+static void disown(const struct sandbox *sandbox, struct record *record)
+{
+    audit_disowned(sandbox, record->owner, record->name);
+    record->name[0] = '\0';
+    (void)format_text(record->owner, sizeof record->owner, ADMIN_NAME);
+    seal_set(&sandbox->service->seal_key, sandbox->id, record);
 }
 
 static int take_record(struct sandbox *sandbox, const struct shim_status *status,
@@ -234,9 +253,15 @@ static int take_record(struct sandbox *sandbox, const struct shim_status *status
         return r;
     if (*record.recipe)
         return take_pool_record(sandbox, status, &record, why);
-    if (*record.name && registry_name_taken(sandbox->service->registry, record.name))
+    bool sealed = seal_good(&sandbox->service->seal_key, sandbox->id, &record);
+    if (!sealed)
+        disown(sandbox, &record);
+    const struct caller *owner = callers_get(sandbox->service->callers, record.owner);
+    if (*record.name && registry_name_taken(sandbox->service->registry, owner, record.name))
         return fail_plain(why, EEXIST, "another sandbox has its name");
-    sandbox->record = record;
+    set_record(sandbox, &record);
+    if (!sealed)
+        tell_record(sandbox);
     if (*record.name)
         registry_add_name(sandbox->service->registry, sandbox);
     return 0;
@@ -284,7 +309,7 @@ static void kernel_is_ready(struct sandbox *sandbox, const struct shim_status *s
         return;
     }
     follow_shim(sandbox, status);
-    log_created(sandbox);
+    audit_created(sandbox);
     become_live(sandbox);
 }
 
@@ -407,22 +432,14 @@ static struct sandbox *sandbox_new(struct service *service, struct id id, enum s
 
 /* --- taking a warm one -------------------------------------------------------------------------- */
 
-static void tell_record(struct sandbox *sandbox)
-{
-    json_t *record = record_to_json(&sandbox->record);
-    _cleanup_free_ char *text = record ? json_dumps(record, JSON_COMPACT) : NULL;
-    json_decref(record);
-    if (text)
-        (void)shim_client_tell(sandbox->shim, SHIM_RECORD, text, strlen(text));
-}
-
 /* From here on it is somebody's. In this order, see pool.h. */
 static void give(struct sandbox *warm, const struct record *record)
 {
     struct service *service = warm->service;
     struct link_key key = warm->record.link_key;
-    warm->record = *record;
+    set_record(warm, record);
     warm->record.link_key = key;
+    seal_set(&service->seal_key, warm->id, &warm->record);
     tell_record(warm);
     pool_left(service->pool, warm);
     pool_gone(service->pool);
@@ -431,7 +448,7 @@ static void give(struct sandbox *warm, const struct record *record)
     sandbox_set_state(warm, SANDBOX_READY);
     warm->used_ms = now_ms();
     timer_arm(warm->timer, expiry_left_ms(warm, up_seconds(), warm->used_ms));
-    log_created(warm);
+    audit_created(warm);
 }
 
 /* `from` was never more than a place in line. */
@@ -448,36 +465,19 @@ void sandbox_inherit(struct sandbox *from, struct sandbox *warm)
 
 /* --- asking for one ----------------------------------------------------------------------------- */
 
-static bool refuse(const struct service *service, const struct record *record,
-                   struct problem *problem)
-{
-    if (registry_count(service->registry) - service->pool->present >=
-        service->config->max_sandboxes) {
-        problem_set(problem, PROBLEM_AT_CAPACITY,
-                    "All %llu sandboxes are in use. Close one, or try again later.",
-                    (unsigned long long)service->config->max_sandboxes);
-        return true;
-    }
-    if (*record->name && registry_name_taken(service->registry, record->name)) {
-        problem_set(problem, PROBLEM_NAME_TAKEN,
-                    "A sandbox named '%s' exists. Use it, close it, or choose another name.",
-                    record->name);
-        return true;
-    }
-    return false;
-}
-
 /* In the registry, but not in line yet. NULL: out of memory. */
 static struct sandbox *add_new(struct service *service, const struct record *record, json_t *env,
                                struct sandbox_waiter made)
 {
     struct record own = *record;
+    struct id id = id_new();
     own.link_key = link_key_new();
+    seal_set(&service->seal_key, id, &own);
     char *start = start_message(&own, env, service->config->link_seconds);
     if (!start)
         return NULL;
-    struct sandbox *sandbox = sandbox_new(service, id_new(), SANDBOX_QUEUED);
-    sandbox->record = own;
+    struct sandbox *sandbox = sandbox_new(service, id, SANDBOX_QUEUED);
+    set_record(sandbox, &own);
     sandbox->start = start;
     sandbox->made = made;
     registry_add(service->registry, sandbox);
@@ -487,7 +487,8 @@ static struct sandbox *add_new(struct service *service, const struct record *rec
 struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
                                struct sandbox_waiter made, struct problem *problem)
 {
-    if (refuse(service, record, problem))
+    husk_assert(*record->owner);
+    if (quota_refuses_sandbox(service, record, problem))
         return NULL;
     struct sandbox *warm = json_object_size(env) ? NULL : pool_take(service->pool, &record->limits);
     if (warm && same_limits(&warm->record.limits, &record->limits)) {
@@ -545,6 +546,8 @@ int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim
                  uint64_t *ret_tag)
 {
     husk_assert(sandbox_live(sandbox));
+    if ((type == SHIM_EXECUTE || type == SHIM_COMMAND) && quota_refuses_execution(sandbox))
+        return -EDQUOT;
     sandbox->used_ms = now_ms();
     return shim_client_call(sandbox->shim, type, request, ret_tag);
 }

@@ -26,6 +26,7 @@
 #include "huskd/shim_client.h"
 #include "huskd/slots.h"
 
+struct caller;
 struct packages;
 struct service;
 struct timer;
@@ -37,6 +38,7 @@ typedef void (*sandbox_callback)(struct sandbox *sandbox, const struct problem *
 struct sandbox_waiter {
     sandbox_callback callback; /* NULL: nobody */
     void *user;
+    const struct caller *by; /* for the log: whose request it was; NULL: nobody's */
 };
 
 struct registry_links { /* registry.c's */
@@ -52,6 +54,7 @@ struct sandbox {
     char text[ID_TEXT_SIZE]; /* the id, as people see it */
     enum sandbox_state state;
     struct record record;
+    struct caller *owner; /* whom record.owner names; NULL: it is nobody's yet */
     uint64_t execution_count;
     uint32_t queued;
     uint32_t commands; /* that run */
@@ -80,7 +83,7 @@ struct sandbox {
 /* Make one, or take a warm one. It has a link key of its own. `env` (borrowed) is an object of strings, or NULL. If what is
  * returned is live, it was warm, and that is all. Otherwise `made` is called once, from the loop, when the kernel answers or
  * when nothing of the failure is left; with the sandbox that was made, which may be a warm one in place of that which was
- * returned and is no more. NULL: refused, see *problem. */
+ * returned and is no more. It belongs to record->owner. NULL: refused, see *problem. */
 struct sandbox *sandbox_create(struct service *service, const struct record *record, json_t *env,
                                struct sandbox_waiter made, struct problem *problem);
 /* Take over one that an earlier huskd made. `made` as above. If it cannot be used it is removed. `limits`: as the keeper knows
@@ -108,7 +111,8 @@ void sandbox_abandon(struct sandbox *sandbox);
 /* The caller of sandbox_close() went away. */
 void sandbox_forget_close(struct sandbox *sandbox);
 
-/* To the shim (see shim_client_call()); live sandboxes only. 0 with the tag, or -ENOSPC. */
+/* To the shim (see shim_client_call()); live sandboxes only. 0 with the tag; -ENOSPC: the shim does not keep up;
+ * -EDQUOT: too much runs already (quota_tell_executions()). */
 int sandbox_call(struct sandbox *sandbox, enum shim_type type, const struct shim_request *request,
                  uint64_t *ret_tag);
 /* So much of a stream was passed on to the caller. */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "husk/limits.h"
+#include "huskd/caller.h"
 #include "huskd/sandbox.h"
 
 static json_t *limits_json(const struct sandbox_limits *limits)
@@ -20,22 +21,25 @@ static json_t *usage_json(const struct sandbox_usage *usage)
                      (json_int_t)usage->pids, "disk_bytes", (json_int_t)usage->disk_bytes);
 }
 
-json_t *sandbox_json(const struct sandbox *sandbox, const struct sandbox_usage *usage)
+json_t *sandbox_json(const struct sandbox *sandbox, const struct sandbox_usage *usage,
+                     const struct caller *reader)
 {
     const struct record *record = &sandbox->record;
     char created[TIMESTAMP_SIZE], expires[TIMESTAMP_SIZE];
     format_timestamp(record->created_at, created);
     format_timestamp(record->expires_at, expires);
-    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:I, s:s, s:O?}", /* */
-                     "sandbox_id", sandbox->text,                                          /* */
-                     "name", *record->name ? json_string(record->name) : json_null(),      /* */
-                     "state", sandbox_state_name(sandbox),                                 /* */
-                     "created_at", created, "expires_at", expires,                         /* */
-                     "idle_seconds", (json_int_t)record->idle_seconds,                     /* */
-                     "limits", limits_json(&record->limits),                               /* */
-                     "usage", usage_json(usage),                                           /* */
-                     "execution_count", (json_int_t)sandbox->execution_count,              /* */
-                     "queued", (json_int_t)sandbox->queued,                                /* */
-                     "commands", (json_int_t)sandbox->commands,                            /* */
-                     "image", "default", "kernel", sandbox->kernel);
+    return json_pack(
+        "{s:s, s:o, s:s*, s:s, s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:I, s:s, s:O?}", /* */
+        "sandbox_id", sandbox->text,                                                /* */
+        "name", *record->name ? json_string(record->name) : json_null(),            /* */
+        "owner", reader->admin ? record->owner : NULL,                              /* */
+        "state", sandbox_state_name(sandbox),                                       /* */
+        "created_at", created, "expires_at", expires,                               /* */
+        "idle_seconds", (json_int_t)record->idle_seconds,                           /* */
+        "limits", limits_json(&record->limits),                                     /* */
+        "usage", usage_json(usage),                                                 /* */
+        "execution_count", (json_int_t)sandbox->execution_count,                    /* */
+        "queued", (json_int_t)sandbox->queued,                                      /* */
+        "commands", (json_int_t)sandbox->commands,                                  /* */
+        "image", "default", "kernel", sandbox->kernel);
 }

@@ -3,8 +3,10 @@
 
 #include <jansson.h>
 
+struct caller;
 struct sandbox;
 struct sandbox_usage;
 
-/* New reference, NULL when memory is out. `usage` NULL: not known now. */
-json_t *sandbox_json(const struct sandbox *sandbox, const struct sandbox_usage *usage);
+/* New reference, NULL when memory is out. `usage` NULL: not known now. A `reader` who is an admin is told whose it is. */
+json_t *sandbox_json(const struct sandbox *sandbox, const struct sandbox_usage *usage,
+                     const struct caller *reader);

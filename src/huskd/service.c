@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/expiry.h"
 #include "huskd/keeper_client.h"
@@ -116,8 +117,8 @@ static void keeper_is_absent(void *user)
 
 /* --- life --------------------------------------------------------------------------------------- */
 
-struct service *service_new(const struct config *config, struct loop *loop, int keeper_fd,
-                            int ledger_fd)
+struct service *service_new(const struct config *config, struct callers *callers, struct loop *loop,
+                            int keeper_fd, int ledger_fd)
 {
     struct service *service = must_alloc(sizeof *service);
     char path[PATH_MAX];
@@ -125,6 +126,8 @@ struct service *service_new(const struct config *config, struct loop *loop, int 
     service->config = config;
     service->loop = loop;
     service->registry = registry_new();
+    service->callers = callers;
+    service->seal_key = seal_key_read(ledger_fd);
     service->creations.limit = config->max_creating;
     service->fetches.limit = MAX_FETCHES;
     service->started_ms = now_ms();
@@ -160,12 +163,10 @@ static void tell_closed(enum ending ending, const char *reference, struct proble
     problem->why = ending_name(ending);
 }
 
-struct sandbox *service_find(const struct service *service, const char *reference,
-                             struct problem *problem)
+struct sandbox *service_find(const struct service *service, const struct caller *caller,
+                             const char *reference, struct problem *problem)
 {
-    struct sandbox *sandbox = registry_find(service->registry, reference);
-    if (sandbox && *sandbox->record.recipe)
-        sandbox = NULL; /* the pool's own */
+    struct sandbox *sandbox = registry_find(service->registry, caller, reference);
     if (sandbox && sandbox_live(sandbox))
         return sandbox;
     if (service->phase == SERVICE_STARTING || (sandbox && sandbox->state < SANDBOX_READY)) {
@@ -173,9 +174,14 @@ struct sandbox *service_find(const struct service *service, const char *referenc
                     sandbox ? "The sandbox is still being made." : "The service is starting.");
         return NULL;
     }
-    const struct tombstone *stone = registry_find_tombstone(service->registry, reference);
+    const struct tombstone *stone = registry_find_tombstone(service->registry, caller, reference);
     if (sandbox)
         tell_closed(sandbox->ending, reference, problem);
+    else if (registry_ambiguous(service->registry, caller, reference))
+        problem_set(problem, PROBLEM_NAME_AMBIGUOUS,
+                    "Several owners have a sandbox named '%.64s'. Say which one: by its id, or as "
+                    "owner:%.64s.",
+                    reference, reference);
     else if (stone)
         tell_closed(stone->ending, reference, problem);
     else

@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "huskd/seal.h"
 #include "huskd/slots.h"
 
+struct caller;
+struct callers;
 struct config;
 struct keeper_client;
 struct loop;
@@ -28,6 +31,8 @@ struct service {
     struct loop *loop;
     struct keeper_client *keeper;
     struct registry *registry;
+    struct callers *callers; /* borrowed */
+    struct seal_key seal_key;
     struct slots creations;
     struct slots fetches;
     struct package_source *package_source; /* borrowed */
@@ -47,17 +52,18 @@ struct service {
     void *abandoned_user;
 };
 
-/* Takes `keeper_fd`, a connection from keeper_connect(), and `ledger_fd` (ledger.h; -1: none). `config` is borrowed. */
-struct service *service_new(const struct config *config, struct loop *loop, int keeper_fd,
-                            int ledger_fd);
+/* Takes `keeper_fd`, a connection from keeper_connect(), and `ledger_fd` (ledger.h; -1: none). The others are borrowed. */
+struct service *service_new(const struct config *config, struct callers *callers, struct loop *loop,
+                            int keeper_fd, int ledger_fd);
 /* Take over the sandboxes that are there, then run. */
 void service_start(struct service *service);
 /* Forget everything; the sandboxes live on. */
 struct service *service_free(struct service *service);
 
-/* The sandbox a request is about: live, or NULL and why not (not found, closed, still being made, …). */
-struct sandbox *service_find(const struct service *service, const char *reference,
-                             struct problem *problem);
+/* The sandbox a request of this caller is about: live, or NULL and why not (not found, closed, still being made, …). The only way
+ * from what somebody wrote to a sandbox: one that he may not see is not found, as if it did not exist. */
+struct sandbox *service_find(const struct service *service, const struct caller *caller,
+                             const char *reference, struct problem *problem);
 /* Why no sandbox can be made, for /health. Returns how many reasons were filled in. */
 enum {
     SERVICE_REASONS = 3

@@ -137,6 +137,14 @@ int shim_client_call(struct shim_client *client, enum shim_type type,
     return 0;
 }
 
+size_t shim_client_running(const struct shim_client *client)
+{
+    size_t count = 0;
+    for (const struct call *call = client->calls; call; call = call->next)
+        count += call->type == SHIM_EXECUTE || call->type == SHIM_COMMAND;
+    return count;
+}
+
 void shim_client_credit(struct shim_client *client, uint64_t tag, size_t bytes)
 {
     struct call *call = find_call(client, tag);

@@ -82,6 +82,8 @@ int shim_client_reply(struct shim_client *client, enum shim_type type, uint64_t 
  * the shim does not keep up. */
 int shim_client_call(struct shim_client *client, enum shim_type type,
                      const struct shim_request *request, uint64_t *ret_tag);
+/* How many SHIM_EXECUTE and SHIM_COMMAND are not answered yet. */
+size_t shim_client_running(const struct shim_client *client);
 /* So many bytes of this call's stream were passed on: as many more may come. */
 void shim_client_credit(struct shim_client *client, uint64_t tag, size_t bytes);
 /* The callbacks of this call will not be called any more; an execution, a question or a command is cancelled, too. */

@@ -20,6 +20,7 @@
 #include "mcp/rpc.h"
 
 struct batch;
+struct caller;
 struct mcp;
 struct mcp_call;
 struct mcp_session;
@@ -50,6 +51,7 @@ struct mcp_outlet {
 struct mcp_call {
     struct mcp *mcp;
     struct mcp_call *next, *previous;
+    struct caller *caller;       /* who asks */
     struct mcp_session *session; /* NULL: none */
     enum mcp_era era;
     const char *version;             /* of the protocol, static */

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/quoted.h"
 #include "husk/limits.h"
+#include "huskd/caller.h"
 #include "huskd/problem.h"
 #include "mcp/call.h"
 #include "mcp/mcp.h"
@@ -87,16 +88,26 @@ static void stop(struct mcp_call *call)
     subscriptions_end(call->mcp, &(struct subscriber){.listener = call});
 }
 
-void listening_end_all(struct mcp *mcp)
+static void end_those(struct mcp *mcp, bool keyless_only)
 {
     struct mcp_call *next;
     for (struct mcp_call *call = mcp->calls; call; call = next) {
         next = call->next;
-        if (!call->lasts)
+        if (!call->lasts || (keyless_only && call->caller->keyed))
             continue;
         stop(call);
         call_answer_members(call, "", 0);
     }
+}
+
+void listening_end_all(struct mcp *mcp)
+{
+    end_those(mcp, false);
+}
+
+void listening_end_keyless(struct mcp *mcp)
+{
+    end_those(mcp, true);
 }
 
 static bool has_room(const struct mcp *mcp)

@@ -20,3 +20,5 @@ bool listening_is_open(const struct mcp_call *call);
 void listening_tell(struct mcp_call *call, const char *uri);
 /* huskd ends: so do all of them. */
 void listening_end_all(struct mcp *mcp);
+/* Keys were taken away: those who began by one of them hear no more. */
+void listening_end_keyless(struct mcp *mcp);

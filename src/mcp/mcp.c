@@ -47,9 +47,9 @@ struct mcp *mcp_free(struct mcp *mcp)
     return NULL;
 }
 
-bool mcp_end_session(struct mcp *mcp, const char *session_id)
+bool mcp_end_session(struct mcp *mcp, const struct caller *caller, const char *session_id)
 {
-    struct mcp_session *session = session_find(mcp, session_id);
+    struct mcp_session *session = session_find(mcp, caller, session_id);
     if (session)
         session_end(mcp, session);
     return session != NULL;
@@ -63,6 +63,7 @@ static struct mcp_call *open_call(struct mcp *mcp, const struct mcp_input *input
     struct mcp_call *call = call_new(mcp);
     call->outlet = input->outlet;
     call->user = input->user;
+    call->caller = input->caller;
     call->id = json_incref(id);
     call->version = MCP_LATEST_LEGACY;
     call->handling = true;
@@ -172,7 +173,7 @@ static bool find_session(struct mcp *mcp, const struct rpc_message *message,
     bool begins = message->method && strcmp(message->method, "initialize") == 0;
     if (input->session || !named || begins)
         return true;
-    input->session = session_find(mcp, named);
+    input->session = session_find(mcp, input->caller, named);
     return input->session != NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "mcp/call.h"
 #include "mcp/era.h"
 
+struct caller;
 struct mcp_session;
 struct service;
 struct subscription;
@@ -42,6 +43,7 @@ void mcp_dismiss(struct mcp *mcp);
 struct mcp_input {
     const char *text;
     size_t length;
+    struct caller *caller; /* who sent it */
     struct mcp_headers headers;
     struct mcp_session
         *session;      /* which the transport knows; NULL: the headers say, or there is none */
@@ -63,4 +65,4 @@ enum mcp_outcome mcp_receive(struct mcp *mcp, const struct mcp_input *input,
 enum mcp_outcome mcp_receive_tool(struct mcp *mcp, const char *tool, const struct mcp_input *input,
                                   struct mcp_call **ret_call);
 /* The client says that a session ends. False: there is none of this id. */
-bool mcp_end_session(struct mcp *mcp, const char *session_id);
+bool mcp_end_session(struct mcp *mcp, const struct caller *caller, const char *session_id);

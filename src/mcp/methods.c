@@ -44,7 +44,7 @@ static void initialize(struct mcp_call *call)
     if (session) {
         session->version = call->version;
     } else {
-        session = session_begin(call->mcp, call->version);
+        session = session_begin(call->mcp, call->caller, call->version);
         call->session_id = session ? session->text : NULL;
     }
     _cleanup_buffer_ struct buffer members = {0};

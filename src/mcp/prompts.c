@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/text.h"
 #include "husk/limits.h"
+#include "huskd/caller.h"
 #include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"

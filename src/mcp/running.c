@@ -1,5 +1,6 @@
 /* What the tools have in common that run something in a sandbox: the sandbox is made if there is none, and its shim makes the
  * result in the form that a tool's has to have. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/problem.h"
+#include "huskd/quota.h"
 #include "huskd/record.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
@@ -90,12 +92,17 @@ void tool_run_in_shim(struct mcp_call *call, enum shim_type type, const char *me
                                    .data = call->token ? progressed : NULL,
                                    .user = call,
                                    .patience_ms = (uint64_t)(timeout * 1000) + PATIENCE_MS};
+    struct problem problem;
     int r = sandbox_call(call->sandbox, type, &request, &call->tag);
     call_drop_params(call); /* it has the message now */
     if (r == 0)
-        call_wait(call, cancel_call);
+        return call_wait(call, cancel_call);
+    if (r == -EDQUOT)
+        quota_tell_executions(call->sandbox, &problem);
     else
-        tool_fail(call, "Too much is waiting for this sandbox already. Try again in a moment.");
+        problem_set(&problem, PROBLEM_QUEUE_FULL,
+                    "Too much is waiting for this sandbox already. Try again in a moment.");
+    tool_fail_problem(call, &problem);
 }
 
 /* --- in a sandbox that has to be made first ----------------------------------------------------- */
@@ -125,7 +132,7 @@ static void make_sandbox(struct mcp_call *call)
     struct problem problem;
     struct record record;
     json_auto_t *nothing = json_object();
-    if (!create_fields_read(nothing, config, &record, &problem))
+    if (!create_fields_read(nothing, config, call->caller, &record, &problem))
         return tool_fail_problem(call, &problem);
     if (record.idle_seconds == 0)
         record.idle_seconds = config->idle_seconds.maximum < MCP_DEFAULT_IDLE_SECONDS

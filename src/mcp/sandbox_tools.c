@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "husk/limits.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/json_body.h"
@@ -26,9 +27,9 @@ enum {
 };
 
 /* For models, who have no use for what is not known. */
-static json_t *describe(const struct sandbox *sandbox)
+static json_t *describe(const struct mcp_call *call, const struct sandbox *sandbox)
 {
-    json_t *json = sandbox_json(sandbox, NULL);
+    json_t *json = sandbox_json(sandbox, NULL, call->caller);
     (void)json_object_del(json, "usage");
     return json;
 }
@@ -42,7 +43,7 @@ static void tell_created(struct mcp_call *call, json_t *installed)
     format_timestamp(sandbox->record.expires_at, expires);
     if (call->session)
         session_remember(call->session, call->mcp->service, sandbox->id);
-    json_t *json = describe(sandbox);
+    json_t *json = describe(call, sandbox);
     if (installed)
         (void)json_object_set(json, "installed", installed);
     tool_answer(
@@ -105,7 +106,8 @@ static void create(struct mcp_call *call, json_t *arguments)
     struct record record;
     json_auto_t *packages = NULL;
     json_t *env;
-    if (!create_fields_read(arguments, call->mcp->service->config, &record, &problem) ||
+    if (!create_fields_read(arguments, call->mcp->service->config, call->caller, &record,
+                            &problem) ||
         !create_fields_packages(arguments, &packages, &problem) ||
         !create_fields_env(arguments, &env, &problem))
         return tool_fail_problem(call, &problem);
@@ -132,7 +134,7 @@ static void list(struct mcp_call *call, json_t *arguments _unused_)
             continue;
         char expires[TIMESTAMP_SIZE];
         format_timestamp(s->record.expires_at, expires);
-        (void)json_array_append_new(sandboxes, describe(s));
+        (void)json_array_append_new(sandboxes, describe(call, s));
         (void)buffer_printf(&text, "%s%s%s: %s, ends at %s\n", s->text, *s->record.name ? " " : "",
                             s->record.name, sandbox_state_name(s), expires);
     }
@@ -163,8 +165,8 @@ static void extend(struct mcp_call *call, json_t *arguments)
     char expires[TIMESTAMP_SIZE];
     sandbox_extend(call->sandbox, seconds);
     format_timestamp(call->sandbox->record.expires_at, expires);
-    tool_answer(call, describe(call->sandbox), "Sandbox %s now ends at %s.", call->sandbox_text,
-                expires);
+    tool_answer(call, describe(call, call->sandbox), "Sandbox %s now ends at %s.",
+                call->sandbox_text, expires);
 }
 
 static json_t *outcome(const struct mcp_call *call)
@@ -195,7 +197,7 @@ static void close_sandbox(struct mcp_call *call, json_t *arguments)
     problem_set(&problem, PROBLEM_SANDBOX_CLOSED, "The sandbox was closed.");
     call_wait(call, cancel_close);
     sandbox_close(call->sandbox, ENDED_CLOSED, &problem,
-                  (struct sandbox_waiter){.callback = closed, .user = call});
+                  (struct sandbox_waiter){.callback = closed, .user = call, .by = call->caller});
 }
 
 /* --- interrupt and restart ---------------------------------------------------------------------- */

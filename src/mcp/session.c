@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "huskd/caller.h"
 #include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
@@ -28,7 +29,7 @@ static bool expired(const struct mcp_session *session)
     return now_ms() - session->used_ms > (uint64_t)MCP_SESSION_SECONDS * 1000;
 }
 
-struct mcp_session *session_begin(struct mcp *mcp, const char *version)
+struct mcp_session *session_begin(struct mcp *mcp, const struct caller *caller, const char *version)
 {
     struct mcp_session *oldest = find_oldest(mcp);
     if (oldest && (mcp->session_count == MAX_MCP_SESSIONS || expired(oldest)))
@@ -37,6 +38,7 @@ struct mcp_session *session_begin(struct mcp *mcp, const char *version)
         return NULL;
     struct mcp_session *session = must_alloc(sizeof *session);
     id_format(id_new(), session->text);
+    session->caller = caller;
     session->version = version;
     session->used_ms = now_ms();
     session->next = mcp->sessions;
@@ -75,13 +77,26 @@ void session_end_all(struct mcp *mcp)
         session_end(mcp, mcp->sessions);
 }
 
-struct mcp_session *session_find(struct mcp *mcp, const char *text)
+void session_end_keyless(struct mcp *mcp)
+{
+    struct mcp_session *at = mcp->sessions;
+    while (at) {
+        if (at->caller->keyed) {
+            at = at->next;
+        } else {
+            session_end(mcp, at);
+            at = mcp->sessions; /* others may have ended with it */
+        }
+    }
+}
+
+struct mcp_session *session_find(struct mcp *mcp, const struct caller *caller, const char *text)
 {
     struct mcp_session **link = &mcp->sessions;
     while (*link && strcmp((*link)->text, text) != 0)
         link = &(*link)->next;
     struct mcp_session *session = *link;
-    if (!session)
+    if (!session || session->caller != caller)
         return NULL;
     /* To the front: those that are in use are found soon. */
     *link = session->next;

@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "husk/limits.h"
 
+struct caller;
 struct mcp;
 struct mcp_outlet;
 struct mcp_session;
@@ -18,7 +19,8 @@ struct service;
 struct mcp_session {
     struct mcp_session *next;
     char text[ID_TEXT_SIZE];
-    const char *version; /* static */
+    const struct caller *caller; /* whose it is: for others it does not exist */
+    const char *version;         /* static */
     uint64_t used_ms;
     struct id sandboxes[MAX_MCP_SESSION_SANDBOXES];
     size_t sandbox_count;
@@ -30,12 +32,15 @@ struct mcp_session {
 };
 
 /* NULL: there are too many, all of them in use. */
-struct mcp_session *session_begin(struct mcp *mcp, const char *version);
+struct mcp_session *session_begin(struct mcp *mcp, const struct caller *caller,
+                                  const char *version);
 /* Cancels what it waits for, and ends its stream. */
 void session_end(struct mcp *mcp, struct mcp_session *session);
 void session_end_all(struct mcp *mcp);
-/* NULL: there is none of this id. It counts as used. */
-struct mcp_session *session_find(struct mcp *mcp, const char *text);
+/* End those whose callers have no key any more. */
+void session_end_keyless(struct mcp *mcp);
+/* NULL: he has none of this id. It counts as used. */
+struct mcp_session *session_find(struct mcp *mcp, const struct caller *caller, const char *text);
 
 /* It made this sandbox. The oldest that is no more makes room; if all live, it is not remembered. */
 void session_remember(struct mcp_session *session, const struct service *service,

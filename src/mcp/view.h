@@ -1,5 +1,5 @@
-/* Which sandboxes a call may see: all that live. Everything in this folder that finds or lists sandboxes asks here and nowhere
- * else, so that this is the one place to say that somebody may not. What may not be seen is not there. */
+/* Which sandboxes a call may see: those that live and that its caller may see (huskd/caller.h). Everything in this folder that finds or lists sandboxes asks here and nowhere
+ * else. What may not be seen is not there. */
 #pragma once
 
 #include <stdbool.h>

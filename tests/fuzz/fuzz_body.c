@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "http/execute_fields.h"
+#include "huskd/caller.h"
 #include "huskd/command_fields.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
@@ -24,9 +25,10 @@ static void try_create(json_t *body)
 {
     struct problem problem = {0};
     struct record record;
+    const struct caller owner = {.name = "alice"};
     json_t *env = NULL;
     json_auto_t *packages = NULL;
-    if (!create_fields_read(body, &config, &record, &problem) ||
+    if (!create_fields_read(body, &config, &owner, &record, &problem) ||
         !create_fields_env(body, &env, &problem) ||
         !create_fields_packages(body, &packages, &problem))
         return refused(&problem);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     _cleanup_free_ char *name = next_header(&input), *session = next_header(&input);
     const struct mcp_headers headers = {
         .version = version, .method = method, .name = name, .session = session};
-    const struct mcp_headers none = {.none = true};
+    const struct mcp_headers handshake = {.handshake = true};
     char fault[RPC_FAULT_SIZE] = "";
     json_auto_t *json = rpc_parse(input.data, input.left, fault);
     check(json || *fault || memory_is_short);
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t i;
     json_t *element;
     judge(json, &headers);
-    judge(json, &none);
+    judge(json, &handshake);
     json_array_foreach(json, i, element) judge(element, &headers);
     return 0;
 }

@@ -7,8 +7,10 @@
 #include "http/multipart.h"
 #include "http/router.h"
 #include "http/routes.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/file_path.h"
+#include "huskd/keyring.h"
 #include "huskd/problem.h"
 #include "huskd/uri.h"
 
@@ -53,7 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!guard) {
         static struct config config;
         config_defaults(&config);
-        guard = guard_new(&config, "127.0.0.1");
+        struct keyring *keyring = NULL;
+        check(keyring_new(&config, callers_new(), &keyring, NULL) == 0);
+        guard = guard_new(&config, "127.0.0.1", keyring);
     }
     struct input input = {(const char *)data, size};
     _cleanup_free_ char *method = next_line(&input), *target = next_line(&input);

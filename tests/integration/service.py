@@ -93,6 +93,7 @@ class Service:
         self.port = free_port()
         self.listen = listen or f"127.0.0.1:{self.port}"
         self.url = f"http://127.0.0.1:{self.port}"
+        self.verify = True  # or the certificate to trust, for https
         self.image = image
         self.pool = pool
         self.arguments = list(arguments)
@@ -211,6 +212,7 @@ class Service:
 
     def request(self, method, path, **options):
         options.setdefault("timeout", ANSWER_SECONDS)
+        options.setdefault("verify", self.verify)
         with requests.Session() as session:
             session.trust_env = False
             return session.request(method, self.url + path, **options)
@@ -286,6 +288,7 @@ class Stream:
             headers={"Accept": kind},
             stream=True,
             timeout=ANSWER_SECONDS,
+            verify=sandbox.service.verify,
         )
         if self.answer.status_code == 200:
             assert self.answer.headers["Content-Type"] == kind

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/keeper_client.h"
 #include "huskd/pool.h"
@@ -23,6 +24,7 @@ struct fixture {
     struct config config;
     struct loop *loop;
     struct fake keeper;
+    struct callers *callers;
     struct service *service;
     struct pool *pool;
     char image[32], other_image[32];
@@ -45,7 +47,7 @@ static void start_service(struct fixture *fixture)
     assert_true(fd >= 0);
     int ledger = ledger_open(fixture->keeper.folder, &why);
     assert_true(ledger >= 0);
-    fixture->service = service_new(&fixture->config, fixture->loop, fd, ledger);
+    fixture->service = service_new(&fixture->config, fixture->callers, fixture->loop, fd, ledger);
     fixture->pool = fixture->service->pool;
     service_start(fixture->service);
     RUN_UNTIL(fixture->loop, fixture->service->phase == SERVICE_RUNNING);
@@ -76,6 +78,7 @@ _unused_ static int set_up(void **state)
     fake_start(&fixture->keeper, fixture->loop);
     fixture->keeper.execution_count = fixture->keeper.queued = 0;
     config_defaults(&fixture->config);
+    fixture->callers = callers_new();
     free(fixture->config.state);
     fixture->config.state = must_copy(fixture->keeper.folder);
     make_directory(fixture->image);
@@ -101,6 +104,7 @@ _unused_ static int tear_down(void **state)
     fake_stop(&fixture->keeper);
     loop_free(fixture->loop);
     config_free(&fixture->config);
+    callers_free(fixture->callers);
     assert_int_equal(rmdir(fixture->image), 0);
     assert_int_equal(rmdir(fixture->other_image), 0);
     free(fixture);
@@ -119,7 +123,8 @@ static struct sandbox *create(struct fixture *fixture, struct wish wish, struct 
 {
     const struct config *config = &fixture->config;
     uint64_t memory = wish.memory_mb ? wish.memory_mb : config->memory_mb.standard;
-    struct record record = {.created_at = wall_seconds(),
+    struct record record = {.owner = ADMIN_NAME,
+                            .created_at = wall_seconds(),
                             .limits = {.memory_bytes = memory * MIB,
                                        .disk_bytes = config->disk_mb.standard * MIB,
                                        .cpu_millis = 1000,
@@ -162,7 +167,9 @@ _unused_ static struct fake_box *box_of(struct fixture *fixture, const struct sa
 _unused_ static enum problem_kind find(const struct fixture *fixture, const char *reference)
 {
     struct problem problem;
-    return service_find(fixture->service, reference, &problem) ? PROBLEM_NONE : problem.kind;
+    return service_find(fixture->service, callers_admin(fixture->callers), reference, &problem)
+               ? PROBLEM_NONE
+               : problem.kind;
 }
 
 _unused_ static unsigned creations(const struct fixture *fixture)

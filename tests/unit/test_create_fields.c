@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/create_fields.h"
 #include "huskd/json_body.h"
@@ -83,7 +84,8 @@ static enum problem_kind read_fields(const char *text, struct record *record, co
     json_auto_t *packages = NULL;
     json_t *env;
     assert_true(json_body_parse(text, strlen(text), &body, &problem));
-    bool good = create_fields_read(body, &config, record, &problem) &&
+    const struct caller owner = {.name = "alice"};
+    bool good = create_fields_read(body, &config, &owner, record, &problem) &&
                 create_fields_env(body, &env, &problem) &&
                 create_fields_packages(body, &packages, &problem);
     if (!good && named && !strstr(problem.detail, named))
@@ -237,7 +239,8 @@ static void test_record(void **state)
     assert_memory_equal(&record, &again, sizeof record);
     static const char *const keys[] = {"version",    "name",         "created_at",   "expires_at",
                                        "expires_up", "idle_seconds", "memory_bytes", "disk_bytes",
-                                       "cpu_millis", "pids",         "link_key"};
+                                       "cpu_millis", "pids",         "link_key",     "owner",
+                                       "seal"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         json_t *spoilt = json_deep_copy(json);
         assert_int_equal(json_object_set_new(spoilt, keys[i], json_string("/../")), 0);

@@ -5,20 +5,39 @@
 #include <stdlib.h>
 
 #include "http/guard.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
+#include "huskd/keyring.h"
 #include "huskd/problem.h"
 
 static char nothing[] = "";
 
+static struct callers *callers;
+static struct keyring *keyring;
+
+/* With free_guard(): one at a time. */
 static struct guard *make(const char *hosts, const char *origins, const char *key,
                           const char *listen)
 {
+    struct failure why;
     struct config config = {
+        .api_key_hash = nothing,
+        .keys_file = nothing,
+        .tls_cert = nothing,
         .allowed_hosts = (char *)(uintptr_t)hosts,
         .cors_origins = (char *)(uintptr_t)origins,
         .api_key = (char *)(uintptr_t)key,
     };
-    return guard_new(&config, listen);
+    callers = callers_new();
+    assert_int_equal(keyring_new(&config, callers, &keyring, &why), 0);
+    return guard_new(&config, listen, keyring);
+}
+
+static void free_guard(struct guard *guard)
+{
+    guard_free(guard);
+    keyring = keyring_free(keyring);
+    callers = callers_free(callers);
 }
 
 static enum problem_kind admits(const struct guard *guard, const char *host, const char *origin)
@@ -60,7 +79,7 @@ static void test_hosts(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(admits(guard, bad[i], NULL), PROBLEM_HOST_NOT_ALLOWED);
     assert_int_equal(admits(guard, NULL, NULL), PROBLEM_MALFORMED_REQUEST);
-    guard_free(guard);
+    free_guard(guard);
 }
 
 static void test_configured_hosts(void **state)
@@ -72,14 +91,14 @@ static void test_configured_hosts(void **state)
     assert_int_equal(admits(guard, "192.0.2.7:8000", NULL), PROBLEM_NONE);
     assert_int_equal(admits(guard, "192.0.2.70", NULL), PROBLEM_HOST_NOT_ALLOWED);
     assert_int_equal(admits(guard, "example", NULL), PROBLEM_HOST_NOT_ALLOWED);
-    guard_free(guard);
+    free_guard(guard);
     guard = make(nothing, nothing, nothing, "0.0.0.0");
     assert_int_equal(admits(guard, "0.0.0.0:8000", NULL), PROBLEM_HOST_NOT_ALLOWED);
-    guard_free(guard);
+    free_guard(guard);
     guard = make("*", nothing, nothing, "0.0.0.0");
     assert_int_equal(admits(guard, "anything.example", NULL), PROBLEM_NONE);
     assert_int_equal(admits(guard, "", NULL), PROBLEM_HOST_NOT_ALLOWED);
-    guard_free(guard);
+    free_guard(guard);
 }
 
 static void test_origins(void **state)
@@ -104,7 +123,7 @@ static void test_origins(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(admits(guard, "localhost", bad[i]), PROBLEM_ORIGIN_NOT_ALLOWED);
-    guard_free(guard);
+    free_guard(guard);
 }
 
 static void test_cors(void **state)
@@ -117,21 +136,23 @@ static void test_cors(void **state)
     assert_false(guard_shares_with(guard, "https://app.example:444"));
     assert_int_equal(admits(guard, "[::1]", "https://app.example"), PROBLEM_NONE);
     assert_int_equal(admits(guard, "[::1]", "https://c.example"), PROBLEM_ORIGIN_NOT_ALLOWED);
-    guard_free(guard);
+    free_guard(guard);
     guard = make(nothing, "*", nothing, "127.0.0.1");
     assert_true(guard_shares_with(guard, "https://anything.example"));
     assert_int_equal(admits(guard, "localhost", "null"), PROBLEM_NONE);
-    guard_free(guard);
+    free_guard(guard);
 }
 
 static bool knows(const struct guard *guard, const char *authorization, const char *api_key)
 {
     struct problem problem;
     struct credentials credentials = {.authorization = authorization, .api_key = api_key};
-    bool known = guard_knows(guard, &credentials, &problem);
-    if (!known)
+    struct caller *known = guard_caller(guard, &credentials, &problem);
+    if (known)
+        assert_ptr_equal(known, callers_admin(callers));
+    else
         assert_int_equal(problem.kind, PROBLEM_UNAUTHORIZED);
-    return known;
+    return known != NULL;
 }
 
 static void test_key(void **state)
@@ -151,10 +172,10 @@ static void test_key(void **state)
     assert_false(knows(guard, NULL, "correct hors"));
     assert_false(knows(guard, NULL, "correct horse "));
     assert_false(knows(guard, "Bearer wrong", "correct horse"));
-    guard_free(guard);
+    free_guard(guard);
     guard = make(nothing, nothing, nothing, "127.0.0.1");
     assert_true(knows(guard, NULL, NULL));
-    guard_free(guard);
+    free_guard(guard);
 }
 
 int main(void)

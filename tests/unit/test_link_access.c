@@ -7,12 +7,14 @@
 #include "base/link.h"
 #include "http/link_access.h"
 #include "http/request.h"
+#include "huskd/caller.h"
 #include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 
 struct fixture {
     struct service service;
+    struct caller owner;
     struct sandbox sandbox, other;
     struct request request;
     char query[256];
@@ -20,6 +22,7 @@ struct fixture {
 
 static void make_sandbox(struct fixture *fixture, struct sandbox *sandbox, const char *name)
 {
+    sandbox->owner = &fixture->owner;
     sandbox->id = id_new();
     id_format(sandbox->id, sandbox->text);
     sandbox->record.link_key = link_key_new();
@@ -67,7 +70,10 @@ static void ask(struct fixture *fixture, const char *path, const char *signed_pa
 
 static void expect(struct fixture *fixture, enum link_verdict verdict)
 {
-    assert_int_equal(link_access_judge(&fixture->request), verdict);
+    struct caller *owner;
+    assert_int_equal(link_access_judge(&fixture->request, &owner), verdict);
+    if (verdict == LINK_GOOD && fixture->service.phase == SERVICE_RUNNING)
+        assert_ptr_equal(owner, &fixture->owner);
 }
 
 static void test_good(void **state)
@@ -78,7 +84,7 @@ static void test_good(void **state)
     ask(fixture, "/home/user/a/b", "a/b", 60);
     expect(fixture, LINK_GOOD);
     (void)snprintf(fixture->request.parameter, sizeof fixture->request.parameter, "one");
-    expect(fixture, LINK_GOOD);
+    expect(fixture, LINK_ABSENT); /* another may have one of this name */
 }
 
 static void test_bad(void **state)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "huskd/caller.h"
 #include "huskd/config.h"
 #include "huskd/expiry.h"
 #include "huskd/sandbox.h"
@@ -22,6 +23,7 @@ struct fixture {
     struct config config;
     struct loop *loop;
     struct fake keeper;
+    struct callers *callers;
     struct service *service;
     struct seen seen;
 };
@@ -56,7 +58,7 @@ static void start_service(struct fixture *fixture)
 {
     int fd = unix_connect(fixture->keeper.socket, SOCK_SEQPACKET | SOCK_NONBLOCK);
     assert_true(fd >= 0);
-    fixture->service = service_new(&fixture->config, fixture->loop, fd, -1);
+    fixture->service = service_new(&fixture->config, fixture->callers, fixture->loop, fd, -1);
     service_start(fixture->service);
     RUN_UNTIL(fixture->loop, fixture->service->phase == SERVICE_RUNNING);
 }
@@ -67,6 +69,7 @@ static int set_up(void **state)
     fixture->loop = loop_new();
     fake_start(&fixture->keeper, fixture->loop);
     config_defaults(&fixture->config);
+    fixture->callers = callers_new();
     free(fixture->config.state);
     fixture->config.state = must_copy(fixture->keeper.folder);
     fixture->config.max_sandboxes = 4;
@@ -84,6 +87,7 @@ static int tear_down(void **state)
     fake_stop(&fixture->keeper);
     loop_free(fixture->loop);
     config_free(&fixture->config);
+    callers_free(fixture->callers);
     free(fixture);
     return 0;
 }
@@ -91,6 +95,7 @@ static int tear_down(void **state)
 static struct sandbox *create(struct fixture *fixture, const char *name, struct problem *problem)
 {
     struct record record = {
+        .owner = ADMIN_NAME,
         .created_at = wall_seconds(),
         .limits = {.memory_bytes = 1, .disk_bytes = 1, .cpu_millis = 1, .pids = 1}};
     record_expire_in(&record, 1000);
@@ -113,7 +118,9 @@ static struct sandbox *create_ready(struct fixture *fixture, const char *name)
 static enum problem_kind find(const struct fixture *fixture, const char *reference)
 {
     struct problem problem;
-    return service_find(fixture->service, reference, &problem) ? PROBLEM_NONE : problem.kind;
+    return service_find(fixture->service, callers_admin(fixture->callers), reference, &problem)
+               ? PROBLEM_NONE
+               : problem.kind;
 }
 
 static void test_create_and_close(void **state)
@@ -136,13 +143,15 @@ static void test_create_and_close(void **state)
     sandbox_close(sandbox, ENDED_CLOSED, &problem,
                   (struct sandbox_waiter){.callback = on_closed, .user = &fixture->seen});
     assert_int_equal(find(fixture, text), PROBLEM_SANDBOX_CLOSED);
-    assert_true(registry_name_taken(fixture->service->registry, "name"));
+    assert_true(
+        registry_name_taken(fixture->service->registry, callers_admin(fixture->callers), "name"));
     RUN_UNTIL(fixture->loop, fixture->seen.closed == 1);
     assert_int_equal(fixture->seen.closed_problem, PROBLEM_NONE);
     assert_int_equal(fake_count(&fixture->keeper), 0);
     assert_int_equal(find(fixture, text), PROBLEM_SANDBOX_CLOSED);
     assert_int_equal(find(fixture, "other"), PROBLEM_SANDBOX_NOT_FOUND);
-    assert_false(registry_name_taken(fixture->service->registry, "name"));
+    assert_false(
+        registry_name_taken(fixture->service->registry, callers_admin(fixture->callers), "name"));
 }
 
 static void test_refusals(void **state)
@@ -341,7 +350,8 @@ static void test_deaths(void **state)
         assert_int_equal(fixture->seen.answers, (unsigned)how + 1);
         assert_int_equal(fixture->seen.answer_problem, PROBLEM_SANDBOX_CLOSED);
         assert_int_equal(fake_count(&fixture->keeper), 0);
-        assert_null(service_find(fixture->service, "mortal", &problem));
+        assert_null(
+            service_find(fixture->service, callers_admin(fixture->callers), "mortal", &problem));
         assert_int_equal(problem.kind, PROBLEM_SANDBOX_CLOSED);
         assert_string_equal(problem.why, "died");
         fixture->keeper.shim_silent = false;
@@ -355,7 +365,7 @@ static void test_expiry(void **state)
     struct problem problem;
     sandbox_extend(sandbox, 1);
     RUN_UNTIL(fixture->loop, registry_count(fixture->service->registry) == 0);
-    assert_null(service_find(fixture->service, "old", &problem));
+    assert_null(service_find(fixture->service, callers_admin(fixture->callers), "old", &problem));
     assert_string_equal(problem.why, "expired");
     assert_int_equal(fake_count(&fixture->keeper), 0);
 }
@@ -391,7 +401,8 @@ static void test_adoption(void **state)
     fixture->keeper.shim_state = "busy";
     start_service(fixture);
     struct problem problem;
-    struct sandbox *sandbox = service_find(fixture->service, "kept", &problem);
+    struct sandbox *sandbox =
+        service_find(fixture->service, callers_admin(fixture->callers), "kept", &problem);
     assert_non_null(sandbox);
     assert_string_equal(sandbox->text, text);
     assert_int_equal(sandbox->state, SANDBOX_BUSY);
@@ -411,6 +422,38 @@ static void test_unusable_is_not_adopted(void **state)
         start_service(fixture);
         assert_int_equal(registry_count(fixture->service->registry), 0);
         assert_int_equal(fake_count(&fixture->keeper), 0);
+    }
+}
+
+static void close_quietly(struct fixture *fixture, struct sandbox *sandbox)
+{
+    struct problem problem;
+    problem_set(&problem, PROBLEM_SANDBOX_CLOSED, "closed");
+    sandbox_close(sandbox, ENDED_CLOSED, &problem, (struct sandbox_waiter){0});
+    RUN_UNTIL(fixture->loop, registry_count(fixture->service->registry) == 0);
+}
+
+/* A shim that says that its sandbox is another's, or has another name, is not believed: the admin has it then. */
+static void test_changed_record_is_not_believed(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const changes[][2] = {{"\"owner\":\"admin\"", "\"owner\":\"alice\""},
+                                             {"\"name\":\"mine\"", "\"name\":\"hers\""}};
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+        const struct sandbox *sandbox = create_ready(fixture, "mine");
+        struct fake_box *box = fake_find(&fixture->keeper, sandbox->id.bytes);
+        service_free(fixture->service);
+        char *at = strstr(box->record, changes[i][0]);
+        assert_non_null(at);
+        memcpy(at, changes[i][1], strlen(changes[i][1]));
+        start_service(fixture);
+        struct sandbox *kept = registry_first(fixture->service->registry);
+        assert_ptr_equal(kept->owner, callers_admin(fixture->callers));
+        assert_string_equal(kept->record.name, "");
+        assert_int_equal(find(fixture, "hers"), PROBLEM_SANDBOX_NOT_FOUND);
+        /* Its shim is told, so that the next huskd has no reason to doubt. */
+        RUN_UNTIL(fixture->loop, strstr(box->record, "\"name\":\"\"") != NULL);
+        close_quietly(fixture, kept);
     }
 }
 
@@ -477,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_time_left),
         TEST(test_adoption),
         TEST(test_unusable_is_not_adopted),
+        TEST(test_changed_record_is_not_believed),
         TEST(test_forgotten_with_open_questions),
         TEST(test_sweep),
     };
