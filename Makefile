@@ -30,7 +30,7 @@ OPTIMISE := -O1 -g -fno-omit-frame-pointer
 HARDEN   := -fPIE -fsanitize=$(SAN) -fno-sanitize-recover=all
 LINKING  := -pie -fsanitize=$(SAN)
 endif
-CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/husk"' -Iinclude -Isrc \
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='"$(PREFIX)/libexec/husk"' -Iinclude -Isrc -Iclient \
              $(WARNINGS) $(OPTIMISE) $(HARDEN) -MMD -MP $(CFLAGS)
 
 # --- what is made of what -------------------------------------------------------------------------------------------
@@ -49,6 +49,15 @@ LIBS_husk-anchor    := -luuid
 LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
+# The client: a library, static and shared, and the command, which links the static one.
+SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c percent.c text.c)
+SOURCES_husk        := $(wildcard client/command/*.c) $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
+LIBS_libhusk        := -lcurl -ljansson
+LIBS_husk           := $(LIBS_libhusk) -larchive -ledit -luuid
+SONAME              := libhusk.so.0
+VERSION             := $(shell sed -n 's/.*HUSK_VERSION "\(.*\)"/\1/p' include/husk/version.h)
+# 0.1.0 is libhusk.so.0.1.0, whose soname is libhusk.so.0.
+LIBRARY_FILE        := libhusk.so.$(VERSION)
 PROGRAMS  := huskd husk-keeper husk-anchor husk-shim husk-porter husk-fetcher
 # The service with what the conformance suite of MCP calls, for the tests only.
 CONFORMANCE := tests/conformance/catalog.c $(filter-out src/mcp/catalog.c,$(SOURCES_huskd))
@@ -58,15 +67,15 @@ REPLAYS   := $(patsubst tests/fuzz/%.c,$(BUILD)/replay/%,$(wildcard tests/fuzz/f
 FUZZERS   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 # Everything but the programs' main functions: what a unit test may link.
-TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS),$(SOURCES_$(name)))))
+TESTABLE  := $(filter-out %/main.c %_main.c,$(sort $(foreach name,$(PROGRAMS) libhusk,$(SOURCES_$(name)))))
 objects    = $(patsubst %.c,$(BUILD)/objects/%.o,$(1))
-SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) .ci/run
+SCRIPTS   := $(wildcard kernel_image/*.sh tests/*.sh tests/*/*.sh) client/completion/husk.bash .ci/run
 
 # --- Debian packages ------------------------------------------------------------------------------------------------
 PACKAGES_BUILD := gcc libc6-dev pkg-config libzmq3-dev libsodium-dev libjansson-dev libmicrohttpd-dev uuid-dev \
-                  libseccomp-dev libinih-dev libarchive-dev uidmap
+                  libseccomp-dev libinih-dev libarchive-dev libcurl4-openssl-dev libedit-dev uidmap
 PACKAGES_IMAGE := mmdebstrap debian-archive-keyring ca-certificates mount python3 gcc libc6-dev
-PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd
+PACKAGES_TEST  := libcmocka-dev python3 python3-venv procps passwd valgrind binutils mandoc zsh
 PACKAGES_FUZZ  := clang libclang-rt-dev
 PACKAGES_VM    := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs git ca-certificates
 PACKAGES_LINT  := git clang-format cppcheck shellcheck
@@ -84,7 +93,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image test test-vm fuzz chaos soak bench lint install clean clean-images \
+.PHONY: help run build image test test-vm fuzz chaos soak bench lint install install-library clean clean-images \
         packages-build packages-image packages-test packages-lint packages-fuzz packages-vm
 
 help: ## this list
@@ -94,7 +103,8 @@ run: build image ## install what is missing, build, start huskd in the foregroun
 	@exec $(SUDO) $(BUILD)/huskd --image $(IMAGES)/default --id-base $(ID_BASE) --stop-sandboxes $(ARGS)
 
 build: packages-build ## compile everything into build/
-	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so
+	@$(MAKE) --no-print-directory -j$$(nproc) $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/husk-init $(BUILD)/husk-zygote.so \
+	    $(BUILD)/husk $(BUILD)/$(SONAME) $(BUILD)/libhusk.a
 
 packages-build packages-image packages-test packages-lint packages-fuzz packages-vm: packages-%:
 	$(call install,$(PACKAGES_$(shell echo $* | tr a-z A-Z)))
@@ -115,6 +125,49 @@ $(BUILD)/huskd-conformance: $(call objects,$(CONFORMANCE))
 	@echo "  link    $@"
 	@$(CC) $(LINKING) $(LDFLAGS) $^ $(LIBS_huskd) -o $@
 
+# --- the client -----------------------------------------------------------------------------------------------------
+# Only what husk.h declares is visible; what the library takes from src/base is compiled for it, and hidden.
+$(BUILD)/library/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  compile $< (library)"
+	@$(CC) $(filter-out -fPIE,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -c $< -o $@
+
+# Programs without sanitizers must be able to load the shared one (the tests' Python does), so it never has any.
+$(BUILD)/shared/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  compile $< (library)"
+	@$(CC) $(filter-out -fPIE -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS_ALL)) -fPIC -fvisibility=hidden -c $< -o $@
+
+LIBRARY := $(patsubst %.c,$(BUILD)/library/%.o,$(SOURCES_libhusk))
+SHARED  := $(if $(SAN),$(LIBRARY:$(BUILD)/library/%=$(BUILD)/shared/%),$(LIBRARY))
+$(BUILD)/$(SONAME): $(SHARED)
+	@echo "  shared  $@"
+	@$(CC) $(filter-out -pie -fsanitize=%,$(LINKING)) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs $^ $(LIBS_libhusk) -o $@
+	@ln -sfn $(SONAME) $(BUILD)/libhusk.so
+
+# One object in which all names but those of husk.h are local, so that a program that links it may use them itself.
+$(BUILD)/libhusk.a: $(LIBRARY)
+	@echo "  static  $@"
+	@ld -r $^ -o $(BUILD)/libhusk.o && objcopy --localize-hidden $(BUILD)/libhusk.o && rm -f $@ && ar rcs $@ $(BUILD)/libhusk.o
+
+# Programs that use the library as anybody would: the examples, and what the tests call it by.
+CLIENTS := $(patsubst client/examples/%.c,$(BUILD)/clients/%,$(wildcard client/examples/*.c)) \
+           $(patsubst tests/client/%.c,$(BUILD)/clients/%,$(wildcard tests/client/*.c))
+define client
+	@mkdir -p $(@D)
+	@echo "  client  $<"
+	@$(CC) -std=gnu17 -Iinclude $(WARNINGS) $(OPTIMISE) $(HARDEN) -MMD -MP $(CFLAGS) $(LINKING) $(LDFLAGS) $< $(BUILD)/libhusk.a $(LIBS_libhusk) -o $@
+endef
+$(BUILD)/clients/%: client/examples/%.c $(BUILD)/libhusk.a
+	$(client)
+$(BUILD)/clients/%: tests/client/%.c $(BUILD)/libhusk.a
+	$(client)
+$(BUILD)/clients/chaos: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup
+
+$(BUILD)/husk: $(call objects,$(SOURCES_husk)) $(BUILD)/libhusk.a
+	@echo "  link    $@"
+	@$(CC) $(LINKING) $(LDFLAGS) $^ $(LIBS_husk) -o $@
+
 # Static and without sanitizers: it runs inside the container, where no library of the host exists.
 $(BUILD)/husk-init: kernel_image/init.c include/husk/init_protocol.h include/husk/limits.h
 	@mkdir -p $(@D)
@@ -129,7 +182,7 @@ $(BUILD)/husk-zygote.so: $(ZYGOTE) $(wildcard kernel_image/*.h include/husk/*.h 
 	@$(CC) -std=gnu17 -D_GNU_SOURCE -Iinclude -Isrc $(WARNINGS) -O2 -fstack-protector-strong -fPIC -fvisibility=hidden \
 	    -shared -Wl,-z,relro -Wl,-z,now $(ZYGOTE) -o $@
 
--include $(shell find $(BUILD)/objects $(BUILD)/unit $(BUILD)/fuzz/objects -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/objects $(BUILD)/library $(BUILD)/shared $(BUILD)/clients $(BUILD)/unit $(BUILD)/fuzz/objects -name '*.d' 2>/dev/null)
 
 image: packages-image ## build the kernel image once (cached under a hash of its inputs)
 	@hash=$$($(SUDO) env HUSK_ID_BASE=$(ID_BASE) kernel_image/hash.sh) && \
@@ -139,20 +192,22 @@ image: packages-image ## build the kernel image once (cached under a hash of its
 	if [ "$$(readlink $(IMAGES)/default)" != $$hash ]; then $(SUDO) ln -sfn $$hash $(IMAGES)/default; fi
 
 # --- tests ----------------------------------------------------------------------------------------------------------
+# Only unit tests link these.
+.SECONDARY: $(call objects,$(SOURCES_libhusk))
 $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	@mkdir -p $(@D)
 	@echo "  test    $<"
 	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(TESTABLE)) \
 	    -lcmocka $(LIBS_test) -o $@
 
-LIBS_test := $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter))
+LIBS_test := $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter) $(LIBS_libhusk))
 $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(call objects,$(TESTABLE))
 	@mkdir -p $(@D)
 	@echo "  test    $<"
 	@$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Wno-missing-prototypes $(LINKING) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=must_alloc \
 	    $< tests/fuzz/replay.c $(call objects,$(TESTABLE)) $(LIBS_test) -o $@
 
-FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='""' -Iinclude -Isrc -O1 -g -fno-omit-frame-pointer \
+FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='""' -Iinclude -Isrc -Iclient -O1 -g -fno-omit-frame-pointer \
               -fsanitize=address,undefined -fno-sanitize-recover=all
 $(BUILD)/fuzz/objects/%.o: %.c
 	@mkdir -p $(@D)
@@ -167,6 +222,13 @@ fuzz: packages-build packages-fuzz ## look for inputs that break a parser, FUZZ_
 	@$(MAKE) --no-print-directory -j$$(nproc) $(FUZZERS)
 	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
+# Those of the client link the client: the service may have the same names.
+CLIENT_TESTABLE := $(filter-out %/main.c,$(SOURCES_husk))
+$(BUILD)/unit/test_client_%: tests/unit/test_client_%.c $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a
+	@mkdir -p $(@D)
+	@echo "  test    $<"
+	@$(CC) $(CFLAGS_ALL) $(LINKING) $< $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a -lcmocka $(LIBS_husk) -o $@
+
 $(BUILD)/venv/.ready: tests/requirements.txt
 	@echo "  python  environment of the tests"
 	@$(PYTHON) -m venv $(BUILD)/venv && $(BUILD)/venv/bin/pip install -q -r tests/requirements.txt && touch $@
@@ -178,7 +240,7 @@ $(NODE)/.ready: tests/node/package.json tests/node/package-lock.json $(BUILD)/ve
 	PATH="$(abspath $(BUILD)/venv/bin):$$PATH" npm --prefix $(@D) ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@
 
 test: packages-build packages-test build image ## unit and integration tests; SAN=address,undefined make test for sanitizers
-	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(REPLAYS) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance
+	@$(MAKE) --no-print-directory -j$$(nproc) $(UNIT) $(REPLAYS) $(BUILD)/venv/.ready $(NODE)/.ready $(BUILD)/huskd-conformance $(CLIENTS)
 	@$(SUDO) env HUSK_BUILD=$(BUILD) HUSK_TEST_IMAGE=$(IMAGES)/default tests/run.sh "$(UNIT) $(REPLAYS)" $(ARGS)
 
 $(BUILD)/venv/.bench-ready: $(BUILD)/venv/.ready tests/bench/requirements.txt
@@ -205,15 +267,30 @@ lint: packages-build packages-lint ## formatting, static analysis, shell scripts
 	@tests/lint.sh $(SCRIPTS)
 
 # --- installing -----------------------------------------------------------------------------------------------------
-install: build ## install below PREFIX (/usr/local), with DESTDIR for packagers; the image is made by make image
+install: build install-library ## install below PREFIX (/usr/local), with DESTDIR for packagers; the image is made by make image
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/husk \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/husk $(DESTDIR)/etc/husk
 	install -m 755 $(BUILD)/huskd $(DESTDIR)$(PREFIX)/bin/huskd
 	install -m 755 $(addprefix $(BUILD)/,husk-anchor husk-keeper husk-shim husk-porter husk-fetcher husk-init husk-zygote.so) $(DESTDIR)$(PREFIX)/libexec/husk/
 	install -m 644 README.md README.zh-CN.md $(DESTDIR)$(PREFIX)/share/doc/husk/
 	sed 's|@PREFIX@|$(PREFIX)|' src/huskd/husk.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/husk.service
+	install -d $(foreach section,1 3 5 8,$(DESTDIR)$(PREFIX)/share/man/man$(section)) \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -m 755 $(BUILD)/husk $(DESTDIR)$(PREFIX)/bin/husk
+	$(foreach page,$(wildcard client/man/*),install -m 644 $(page) $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/ &&) true
+	install -m 644 client/completion/husk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/husk
+	install -m 644 client/completion/_husk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_husk
 	[ -e $(DESTDIR)/etc/husk/husk.conf ] || install -m 640 src/huskd/husk.conf $(DESTDIR)/etc/husk/husk.conf
 	@echo "Next: make image, then systemctl daemon-reload && systemctl enable --now husk"
+
+install-library: $(BUILD)/$(SONAME) $(BUILD)/libhusk.a ## only what C programs need: header, library, pkg-config file
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/husk.h $(DESTDIR)$(PREFIX)/include/husk.h
+	install -m 644 $(BUILD)/libhusk.a $(DESTDIR)$(PREFIX)/lib/libhusk.a
+	install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(LIBRARY_FILE)
+	ln -sfn $(LIBRARY_FILE) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sfn $(SONAME) $(DESTDIR)$(PREFIX)/lib/libhusk.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' client/library/husk.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/husk.pc
 
 clean: ## remove build/
 	rm -rf build

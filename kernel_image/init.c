@@ -33,9 +33,7 @@ enum {
     MAX_ENVIRONMENT_FILE = 16 * KIB,
     STDIO_COUNT = 3,
     EXEC_FAILED = 127,
-    MAX_ROUNDS = 32, /* of looking for processes that are to be killed, … */
-    MAX_VICTIMS =
-        4096, /* … and how many: more are only found if they fork as fast as they are killed */
+    MAX_ROUNDS = 32, /* of looking for processes that are to be killed */
 };
 
 static const char environment_file[] = "/opt/husk/environment";
@@ -307,61 +305,62 @@ struct entry { /* struct linux_dirent64 */
     char name[];
 };
 
-static pid_t victims[MAX_VICTIMS];
-static size_t victim_count;
-
-/* False: there are too many. One that was killed is to be seen in /proc for a while, but does nothing any more. */
-static bool kill_once(pid_t pid)
-{
-    for (size_t i = 0; i < victim_count; i++) {
-        if (victims[i] == pid)
-            return true;
-    }
-    if (victim_count == MAX_VICTIMS)
-        return false;
-    victims[victim_count++] = pid;
-    kill(pid, SIGKILL);
-    return true;
-}
-
 /* One part of a listing of /proc. */
-static bool kill_listed(const char *listing, size_t length, choice chosen, const void *user)
+static void kill_listed(const char *listing, size_t length, choice chosen, const void *user)
 {
     for (size_t at = 0; at < length;) {
         const struct entry *entry = (const void *)(listing + at);
         at += entry->length;
         pid_t pid = (pid_t)strtol(entry->name, NULL, 10);
-        if (pid > 1 && chosen(pid, getsid(pid), user) && !kill_once(pid))
-            return false;
+        if (pid > 1 && chosen(pid, getsid(pid), user))
+            kill(pid, SIGKILL); /* again, if it is still dying: that does not hurt */
     }
-    return true;
 }
 
 /* One look at all processes. */
-static bool kill_seen(choice chosen, const void *user)
+static void kill_seen(choice chosen, const void *user)
 {
     static _Alignas(struct entry) char listing[8 * KIB];
     int directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool good = directory >= 0;
-    for (long n; good && (n = syscall(SYS_getdents64, directory, listing, sizeof listing)) > 0;)
-        good = kill_listed(listing, (size_t)n, chosen, user);
-    if (directory >= 0)
-        close(directory);
-    return good;
+    if (directory < 0)
+        return;
+    for (long n; (n = syscall(SYS_getdents64, directory, listing, sizeof listing)) > 0;)
+        kill_listed(listing, (size_t)n, chosen, user);
+    close(directory);
 }
 
-/* Until a look finds none that was not killed before; false: there is no end to them. */
+/* The number that was given out last in this container, to a process that may not even have come into being; -1: not known. */
+static long last_number(void)
+{
+    char text[128];
+    int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    const char *last = strrchr(text, ' ');
+    return last ? strtol(last + 1, NULL, 10) : -1;
+}
+
+/* A look can miss who is born behind it, as numbers are used again. It misses nobody if none is given out meanwhile: who
+ * was there has been seen; who was being born during the first look is there for the second one, since a killed parent does
+ * not complete its fork. Where that does not come about by itself everybody is held, and goes on afterwards. False: there is
+ * no end to them, as they let each other go. */
 static bool kill_chosen(choice chosen, const void *user)
 {
-    victim_count = 0;
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        size_t before = victim_count;
-        if (!kill_seen(chosen, user))
-            return false;
-        if (victim_count == before)
-            return true;
+    bool complete = false;
+    int round = 0;
+    for (; !complete && round < MAX_ROUNDS; round++) {
+        if (round > 0)
+            kill(-1, SIGSTOP); /* all at once, and who is being born, too */
+        long before = last_number();
+        kill_seen(chosen, user);
+        kill_seen(chosen, user);
+        complete = before >= 0 && last_number() == before;
     }
-    return false;
+    if (round > 1)
+        kill(-1, SIGCONT);
+    return complete;
 }
 
 static bool of_session(pid_t pid, pid_t session, const void *user)

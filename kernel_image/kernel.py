@@ -72,8 +72,8 @@ CONFIG = Config(
         # The readers are programs; and a traceback without colours takes half the time to format.
         # A request can ask for them: Shell.coloured.
         "InteractiveShell": {"colors": "nocolor"},
-        # Looks at what is there. jedi reads the source of libraries instead: a second for the first answer, half of one
-        # for some others, and tens of megabytes in each kernel.
+        # Looks at what is there. jedi reads the source of libraries instead: most of a second for the first answer, and as
+        # long for some others.
         "IPCompleter": {"use_jedi": False},
         # The end of an execution is known by its reply and its idle status together, so the kernel
         # need not give the one a head start over the other.

@@ -10,17 +10,18 @@ clang-format --dry-run -Werror "${sources[@]}" || complain "run: clang-format -i
 
 cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 --std=c11 \
     --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=varFuncNullUB --suppress=normalCheckLevelMaxBranches \
-    -D__x86_64__ -D__linux__ -Iinclude -Isrc src kernel_image || complain "cppcheck found something"
+    -D__x86_64__ -D__linux__ -Iinclude -Isrc -Iclient src kernel_image client include/husk.h || complain "cppcheck found something"
 
 shellcheck "$@" || complain "shellcheck found something"
 
-# A folder includes itself, base, loop and husk/; what else it may include stands here.
-declare -A also=([base]="" [loop]="" [wire]="" [keeper]="" [shim]="wire" [porter]="" [fetcher]="" [huskd]="" [mcp]="huskd" [http]="huskd mcp")
-for file in $(git ls-files --cached --others --exclude-standard 'src/*.c' 'src/*.h'); do
+# A folder includes itself, base, loop (not in base and the client's library) and husk/; what else it may include stands here.
+declare -A also=([base]="" [loop]="" [wire]="" [keeper]="" [shim]="wire" [porter]="" [fetcher]="" [huskd]="" [mcp]="huskd" [http]="huskd mcp"
+    [library]="" [command]="" [examples]="")
+for file in $(git ls-files --cached --others --exclude-standard 'src/*.c' 'src/*.h' 'client/*.c' 'client/*.h'); do
     folder=$(cut -d/ -f2 <<<"$file")
     [ -n "${also[$folder]+known}" ] || { complain "$file: folder $folder has no line in tests/lint.sh"; continue; }
     allowed="base husk $folder ${also[$folder]}"
-    [ "$folder" != base ] && allowed+=" loop"
+    [[ $folder =~ ^(base|library|examples)$ ]] || allowed+=" loop"
     [ "$file" = src/huskd/main.c ] && allowed+=" http"
     while read -r layer; do
         [[ " $allowed " == *" $layer "* ]] || complain "$file includes $layer/, which its layer may not"

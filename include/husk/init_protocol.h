@@ -26,8 +26,9 @@ enum init_type {
     INIT_ADOPT, /* tag, value = pid of a process that init did not start, which INIT_SIGNAL is to know by
                    this tag; one at a time. Its end is not reported */
     INIT_KILL_ALL, /* SIGKILL to every process of the container but init */
-    INIT_KILL_OTHERS, /* the same, but for the sessions of processes that were started with INIT_APART. If there is no
-                         end to the others, because they fork as fast as they are killed, as INIT_KILL_ALL */
+    INIT_KILL_OTHERS, /* the same, but for the sessions of processes that were started with INIT_APART. If these
+                         fork meanwhile everybody is stopped for a moment, with SIGSTOP and SIGCONT. If that does not
+                         hold them, as INIT_KILL_ALL */
     INIT_FORGET, /* tag of a process with INIT_APART: it is of no more interest. Until then INIT_SIGNAL reaches what is
                     left of its group after its own end */
 

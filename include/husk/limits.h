@@ -104,11 +104,12 @@ enum {
         MIB, /* of a text that was cut, in a file; for code the kernel has a limit of its own */
 
     /* MCP, in huskd */
-    MAX_MCP_ID_BYTES = 256,   /* of a request's id, and of a progress token */
-    MAX_MCP_NAME_BYTES = 128, /* of a method, a tool, a prompt */
-    MAX_MCP_CURSOR_BYTES = 64,
-    MAX_MCP_BATCH = 32,   /* messages in one, of 2025-03-26 */
-    MAX_MCP_CALLS = 4096, /* that wait for something, all together */
+    MAX_MCP_ID_BYTES = 256,         /* of a request's id, and of a progress token */
+    MAX_MCP_NAME_BYTES = 128,       /* of a method, a tool, a prompt */
+    MAX_MCP_BATCH = 32,             /* messages in one, of 2025-03-26 */
+    MAX_MCP_BATCH_BYTES = 32 * MIB, /* its answers; what does not fit gets an error instead */
+    MAX_MCP_CALLS = 4096,           /* that wait for something, all together */
+    MAX_MCP_HELD_BYTES = 256 * MIB, /* of what they were asked, as long as it is needed */
     MAX_MCP_SESSIONS =
         4096, /* of clients with a handshake; the one unused for longest makes room */
     MAX_MCP_SESSION_CALLS = 64,      /* of them, that wait for something */
@@ -118,16 +119,33 @@ enum {
     MAX_MCP_LISTED = 500,            /* sandboxes in one answer */
     MAX_MCP_RESOURCE_BYTES = 8 * MIB,
     MAX_MCP_READ_BYTES = 256 * KIB,    /* of a file, for a model, in one answer */
-    MAX_MCP_LISTING_BYTES = 128 * KIB, /* of files, for a model; then it is incomplete */
-    MAX_MCP_SUBSCRIPTIONS = 256,       /* files that are watched, all together */
+    MAX_MCP_LISTING_BYTES = 128 * KIB, /* of files, for a model or in a page of resources */
+    MAX_MCP_PAGE_SANDBOXES = 16,       /* that are asked for one such page */
+    MAX_MCP_SUBSCRIPTIONS = 256,       /* files that are watched, all together … */
+    MAX_MCP_OWN_SUBSCRIPTIONS = 64,    /* … and for one session, or one that listens */
+    MAX_MCP_LISTENERS = 1024,          /* streams of subscriptions/listen */
     MCP_WATCH_MILLISECONDS = 2000,
     MCP_DEFAULT_IDLE_SECONDS = 3600, /* of a sandbox that nobody asked for by name */
     MCP_KEEPALIVE_SECONDS = 10,
+    MAX_MCP_SMALL_EVENT_BYTES = 1000 * KIB, /* for clients that refuse events of 1 MiB */
+
+    /* MCP on standard input and output: `husk mcp` */
+    MAX_BRIDGE_LINE_BYTES = MAX_JSON_BODY_BYTES, /* a message of the client */
+    MAX_BRIDGE_ANSWER_BYTES = MAX_ANSWER_BYTES,  /* a message of huskd */
+    MAX_BRIDGE_OUTPUT_BYTES = 32 * MIB, /* that waits for the client; then huskd is not read */
+    MAX_BRIDGE_CALLS = 256,             /* that wait for something */
+    MAX_BRIDGE_TRANSFERS = 16,          /* of local files, at the same time */
+    MAX_BRIDGE_ROOTS = 32,              /* folders that local paths may be in */
+    BRIDGE_GRACE_MILLISECONDS = 500,    /* after the end of input, for what is about to end */
+    BRIDGE_GOODBYE_MILLISECONDS = 2000, /* for huskd to end the session */
+    BRIDGE_START_SECONDS = 30,          /* for a huskd that was started to answer */
+    BRIDGE_RETRY_MILLISECONDS = 1000,   /* of a stream that ended, of a cancellation not heeded */
 
     /* Executions for MCP: a model reads the answer */
-    MAX_TOOL_TEXT_BYTES = 64 * KIB,     /* stdout, and stderr, and one result as text */
-    MAX_TOOL_RESULTS_BYTES = 512 * KIB, /* all results as text */
-    MAX_TOOL_IMAGES_BYTES = 16 * MIB,   /* all images, as base64 */
+    MAX_TOOL_TEXT_BYTES = 64 * KIB,          /* stdout, and stderr, and one result as text */
+    MAX_TOOL_RESULTS_BYTES = 512 * KIB,      /* all results as text */
+    MAX_TOOL_IMAGES_BYTES = 16 * MIB,        /* all images, as base64 … */
+    MAX_TOOL_SMALL_IMAGES_BYTES = 512 * KIB, /* … for clients that refuse large events */
     MAX_TOOL_LINKS = 32,          /* to files, in the content; the structured part has them all */
     MAX_TOOL_LINE_BYTES = 160,    /* of the last line of output, in a progress notification */
     PROGRESS_MILLISECONDS = 1000, /* between two of them */
@@ -197,10 +215,33 @@ enum {
     MAX_SHIM_THREADS = 16,         /* libzmq has two */
     SHIM_MEMORY_BYTES = 384 * MIB,
 
+    /* The prompt of `husk repl` */
+    MAX_HISTORY_ENTRIES = 5000,
+    MAX_HISTORY_BYTES = 4 * MIB,      /* of its file */
+    MAX_HISTORY_CELL = 32 * KIB,      /* characters; longer ones are not remembered */
+    MAX_PASTE_CHARACTERS = 256 * KIB, /* at once */
+    MAX_COMPLETIONS = 5000,           /* looked at */
+    MAX_SHOWN_COMPLETIONS = 200,      /* listed */
+
     /* Between the programs */
     /* Of one started process: argv, the working directory, the sandbox's environment and its own */
     MAX_INIT_STRINGS_BYTES = MAX_COMMAND_BYTES + 2 * MAX_ENV_BYTES + 8 * KIB,
     MAX_KERNEL_LOG_BYTES = 16 * KIB, /* last words of a kernel that did not start */
+
+    /* The client library: what it takes from whatever listens where Husk should */
+    CLIENT_ANSWER_BYTES = 256 * MIB, /* of JSON */
+    CLIENT_PROBLEM_BYTES = 1 * MIB,  /* of an answer that says no */
+    CLIENT_LINE_BYTES = 96 * MIB,    /* of a stream: one event; MAX_PENDING_BYTES, and some more */
+    CLIENT_HEADER_BYTES = 64 * KIB,  /* of one answer, interim ones and trailers included */
+    CLIENT_JSON_VALUES =
+        8 * 1024 * 1024,            /* in one answer: each costs some forty bytes when parsed */
+    CLIENT_PATH_BYTES = 8 * KIB,    /* of a path that a caller names, before it is encoded */
+    CLIENT_NAME_BYTES = 256,        /* of a sandbox, an execution, a command, a package */
+    CLIENT_URL_BYTES = 4 * KIB,     /* of a service */
+    CLIENT_INSTALL_BYTES = 1 * MIB, /* of the lines of an install, together */
+    CLIENT_SLOW_SECONDS = 120, /* for calls that wait for a kernel or its end: create, restart, … */
+    CLIENT_UNPACK_SECONDS = PORTER_SECONDS, /* for what a porter does with folders and archives */
+    CLIENT_RETRY_SECONDS = 5,               /* at most, between two attempts */
 };
 
 #define LEAST_TIMEOUT  0.001 /* seconds, of code and of a command */

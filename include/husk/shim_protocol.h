@@ -24,7 +24,7 @@ enum shim_type {
                      "stdin": ["line", …] | "ask", "stream": "sse" | "ndjson", "detach":
                      "<execution id>". ← SHIM_RESULT or SHIM_REJECTED; with stream, SHIM_STREAM before
                      that; with detach, SHIM_DONE at once, the result is kept for SHIM_FETCH.
-                     "mcp": {"sandbox": "<id>", "note": "…", "links": bool, "progress": bool}: SHIM_RESULT has the
+                     "mcp": {"sandbox": "<id>", "note": "…", "links": bool, "progress": bool, "small": bool}: SHIM_RESULT has the
                      members of an MCP tool's result instead, without braces; with progress, each SHIM_STREAM
                      before it has members of a progress notification: some hundred bytes, once a second.
                      No line ends in either */

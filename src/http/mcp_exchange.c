@@ -7,8 +7,10 @@
 #include "base/attributes.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "http/request.h"
 #include "http/response.h"
+#include "http/server.h"
 #include "http/stream.h"
 #include "husk/limits.h"
 #include "huskd/problem.h"
@@ -19,10 +21,11 @@ struct exchange {
     struct request *request;
     struct mcp_call *call; /* that is waited for; NULL: none (any more) */
     bool takes_events;     /* the client does */
+    bool small;            /* but no large ones */
     bool open;             /* events are sent; request->stream is there */
     bool last;             /* no more events will come */
     struct buffer pending; /* events that are not in the stream yet … */
-    size_t passed;         /* … but for so many bytes of them */
+    size_t passed;         /* … but for so many bytes of them, fewer than half */
     struct timer *silence;
     struct mcp_session *session;
     void (*ended)(struct exchange *exchange);
@@ -38,12 +41,21 @@ static void exchange_free(void *own)
     free(exchange);
 }
 
+/* The official Python SDK gives up a connection on which an event of 1 MiB comes, unless its user knows to tell it otherwise. The
+ * library that it uses is all it says about itself before it is too late. */
+static bool refuses_large_events(const struct request *request)
+{
+    const char *agent = request_header(request, MHD_HTTP_HEADER_USER_AGENT);
+    return agent && starts_with(agent, "python-httpx");
+}
+
 struct exchange *exchange_new(struct request *request)
 {
     struct exchange *exchange = must_alloc(sizeof *exchange);
     const char *accept = request_header(request, MHD_HTTP_HEADER_ACCEPT);
     exchange->request = request;
     exchange->takes_events = accept && strstr(accept, "text/event-stream");
+    exchange->small = refuses_large_events(request);
     request->own = exchange;
     request->own_free = exchange_free;
     return exchange;
@@ -57,6 +69,11 @@ void exchange_set_session(struct exchange *exchange, struct mcp_session *session
 struct mcp_session *exchange_session(const struct exchange *exchange)
 {
     return exchange->session;
+}
+
+bool exchange_is_small(const struct exchange *exchange)
+{
+    return exchange->small;
 }
 
 struct request *exchange_request(const struct exchange *exchange)
@@ -86,11 +103,18 @@ static void cancel_request(struct request *request)
 
 /* --- events ------------------------------------------------------------------------------------- */
 
-/* What another request has to say to this one is said while libmicrohttpd runs, which looks at resumed connections only when it
- * runs again. */
-static void wake(const struct exchange *exchange)
+/* What a reader has who is never done, because there is always more, must not stay here. */
+static void drop_passed(struct exchange *exchange)
 {
-    loop_wake_in(exchange->request->service->loop, 0);
+    struct buffer *pending = &exchange->pending;
+    if (exchange->passed == pending->length)
+        buffer_free(pending);
+    else if (exchange->passed >= pending->length / 2)
+        buffer_consume(pending, exchange->passed);
+    else
+        return;
+    exchange->passed = 0;
+    exchange->request->answer_bytes = pending->length > STREAM_WINDOW_BYTES ? pending->length : 0;
 }
 
 /* As much as the stream may hold. */
@@ -105,12 +129,9 @@ static void pass_on(struct exchange *exchange)
         exchange->passed += length;
         stream_add(stream, exchange->pending.data + exchange->passed - length, length);
     }
-    wake(exchange);
-    if (exchange->passed < exchange->pending.length)
+    drop_passed(exchange);
+    if (exchange->pending.length > 0)
         return;
-    buffer_free(&exchange->pending);
-    exchange->passed = 0;
-    exchange->request->answer_bytes = 0;
     if (exchange->last && stream_is_open(stream))
         stream_end(stream, NULL);
 }
@@ -213,7 +234,6 @@ static void answer_nothing(struct request *request)
         MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
     request_answer(request, MHD_HTTP_OK, response);
-    wake(request->own);
 }
 
 /* --- as an outlet ------------------------------------------------------------------------------- */
@@ -223,6 +243,8 @@ static void reply(void *user, const struct mcp_reply *reply)
     struct exchange *exchange = user;
     bool shared = exchange->ended != NULL; /* other answers will follow */
     exchange->call = NULL;
+    if (!exchange->open)
+        exchange->silence = timer_remove(exchange->silence);
     if (!exchange->open && reply->message)
         return answer_json_message(exchange->request, reply);
     if (!exchange->open)
@@ -234,6 +256,22 @@ static void reply(void *user, const struct mcp_reply *reply)
         add_event(exchange, "message", reply->message->data, reply->message->length);
     else
         pass_on(exchange);
+}
+
+/* An answer stays in memory until its client has read it; and many may have been asked for before the first was there. */
+static const char *refuses(void *user, size_t length)
+{
+    const struct exchange *exchange = user;
+    if (exchange->small && exchange->open && length > MAX_MCP_SMALL_EVENT_BYTES)
+        return "This answer has more than 1 MiB, which this client does not take as an event. Ask "
+               "for less: read_file reads parts of a file. Or ask at /mcp without a progress "
+               "token: "
+               "short calls are answered with plain JSON there, of any length.";
+    if (length > STREAM_WINDOW_BYTES &&
+        server_unread(exchange->request->server) + length > MAX_UNREAD_ANSWERS_BYTES)
+        return "This answer is large, and too many large ones wait for clients to read them. Try "
+               "again in a moment.";
+    return NULL;
 }
 
 /* May be lost: whoever does not read has no use for it. */
@@ -257,7 +295,8 @@ static void end(void *user)
     exchange_end(user);
 }
 
-const struct mcp_outlet exchange_outlet = {.reply = reply, .notify = notify, .end = end};
+const struct mcp_outlet exchange_outlet = {
+    .reply = reply, .refuses = refuses, .notify = notify, .end = end};
 
 static void reply_plainly(void *user, const struct mcp_reply *reply)
 {
@@ -281,7 +320,7 @@ static void reply_plainly(void *user, const struct mcp_reply *reply)
     answer_problem(exchange->request, &problem);
 }
 
-const struct mcp_outlet exchange_plain_outlet = {.reply = reply_plainly};
+const struct mcp_outlet exchange_plain_outlet = {.reply = reply_plainly, .refuses = refuses};
 
 /* --- for the routes ----------------------------------------------------------------------------- */
 
@@ -289,8 +328,12 @@ void exchange_wait(struct exchange *exchange, struct mcp_call *call)
 {
     exchange->call = call;
     request_wait(exchange->request, cancel_request);
+    if (call->lasts)
+        exchange->takes_events = exchange->request->lingers = true; /* it asked for a stream */
     if (exchange->takes_events && !call->plain)
         watch_silence(exchange);
+    if (call->carried)
+        call->carried(call);
 }
 
 void exchange_stream(struct exchange *exchange, const char *event, const char *data,

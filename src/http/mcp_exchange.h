@@ -24,6 +24,8 @@ extern const struct mcp_outlet exchange_outlet;
 extern const struct mcp_outlet exchange_plain_outlet;
 
 struct exchange *exchange_new(struct request *request);
+/* Does its client refuse large events? */
+bool exchange_is_small(const struct exchange *exchange);
 /* The request waits for this call. When its client goes away, so does a modern call; others go on. */
 void exchange_wait(struct exchange *exchange, struct mcp_call *call);
 

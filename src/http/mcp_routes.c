@@ -70,6 +70,7 @@ static struct mcp_input input_of(const struct request *request, struct exchange 
                     .method = request_header(request, "Mcp-Method"),
                     .name = request_header(request, "Mcp-Name"),
                     .session = request_header(request, "Mcp-Session-Id")},
+        .small_events = exchange_is_small(exchange),
         .outlet = &exchange_outlet,
         .user = exchange,
     };
@@ -190,8 +191,9 @@ void route_messages(struct request *request)
     struct mcp_call *call;
     struct mcp_input input = {.text = request->body.data,
                               .length = request->body.length,
-                              .headers = {.none = true},
+                              .headers = {.handshake = true},
                               .session = session,
+                              .small_events = exchange_is_small(session->stream),
                               .outlet = &exchange_outlet,
                               .user = session->stream};
     (void)mcp_receive(mcp, &input, &call);

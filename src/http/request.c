@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "http/peer.h"
 #include "http/response.h"
+#include "http/server.h"
 #include "http/stream.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
@@ -101,7 +102,7 @@ static void resume(struct request *request)
         return;
     request->suspended = false;
     peer_watch(request->peer, NULL, NULL);
-    MHD_resume_connection(request->connection);
+    server_resume(request->server, request->connection);
 }
 
 void request_go_on(struct request *request)

@@ -38,6 +38,8 @@ struct server {
     struct request *requests;
     size_t open;
     size_t body_bytes; /* of all requests */
+    bool running;      /* libmicrohttpd is */
+    bool resumed;      /* something was, meanwhile */
 };
 
 /* --- the body ----------------------------------------------------------------------------------- */
@@ -144,6 +146,11 @@ static enum MHD_Result take_body(struct server *server, struct request *request,
     *length = 0;
     if (request->phase == REQUEST_ANSWERED)
         return discard_body(request, offered);
+    /* libmicrohttpd goes on to the next chunk of a body although the connection is suspended. */
+    if (request->phase == REQUEST_PAUSED) {
+        *length = offered;
+        return MHD_YES;
+    }
     if (!request->route->taker) {
         collect_body(server, request, data, offered);
         return MHD_YES;
@@ -297,7 +304,12 @@ static void run(void *user)
 {
     struct server *server = user;
     MHD_UNSIGNED_LONG_LONG wait;
+    server->running = true;
     (void)MHD_run(server->daemon);
+    server->running = false;
+    if (server->resumed)
+        loop_wake_in(server->service->loop, 0);
+    server->resumed = false;
     if (MHD_get_timeout(server->daemon, &wait) == MHD_YES)
         loop_wake_in(server->service->loop, wait);
 }
@@ -350,6 +362,14 @@ void server_stop_listening(struct server *server)
     close_fd(MHD_quiesce_daemon(server->daemon));
 }
 
+/* libmicrohttpd looks at resumed connections only when it begins to run: what one request does to another while it runs would
+ * wait for the next thing to happen. */
+void server_resume(struct server *server, struct MHD_Connection *connection)
+{
+    server->resumed |= server->running;
+    MHD_resume_connection(connection);
+}
+
 struct mcp *server_mcp(const struct server *server)
 {
     return server->mcp;
@@ -380,6 +400,7 @@ void server_dismiss(struct server *server)
 {
     struct problem problem;
     problem_set(&problem, PROBLEM_SHUTTING_DOWN, "The service is stopping. Try again later.");
+    mcp_say_goodbye(server->mcp);
     for (struct request *request = server->requests; request; request = request->next) {
         if (request->phase == REQUEST_WAITING || request->phase == REQUEST_PAUSED) {
             request_cancel(request);
@@ -388,6 +409,7 @@ void server_dismiss(struct server *server)
             stream_dismiss(request->stream, &problem);
         }
     }
+    mcp_dismiss(server->mcp); /* what goes on without its client, too */
 }
 
 struct server *server_free(struct server *server)

@@ -5,6 +5,7 @@
 
 #include "base/failure.h"
 
+struct MHD_Connection;
 struct guard;
 struct mcp;
 struct server;
@@ -16,6 +17,8 @@ struct server *server_new(struct service *service, const struct guard *guard, in
 /* Take no new connections; those that are there are answered. */
 void server_stop_listening(struct server *server);
 struct mcp *server_mcp(const struct server *server);
+/* Let a connection that was suspended go on. */
+void server_resume(struct server *server, struct MHD_Connection *connection);
 /* Requests that wait for something. */
 size_t server_waiting(const struct server *server);
 /* Requests whose answer is not wholly sent, waiting ones included. */

@@ -13,6 +13,7 @@
 #include "http/peer.h"
 #include "http/request.h"
 #include "http/response.h"
+#include "http/server.h"
 #include "husk/limits.h"
 #include "huskd/problem.h"
 #include "huskd/sandbox.h"
@@ -122,7 +123,7 @@ static void wake(struct stream *stream)
     if (!stream->parked)
         return;
     stream->parked = false;
-    MHD_resume_connection(stream->request->connection);
+    server_resume(stream->request->server, stream->request->connection);
 }
 
 /* In few messages: each wakes the shim. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "husk/limits.h"
 #include "mcp/call.h"
 
 struct batch {
@@ -42,7 +43,17 @@ static void take_reply(void *user, const struct mcp_reply *reply)
     finish_if_done(batch);
 }
 
-static const struct mcp_outlet outlet = {.reply = take_reply};
+/* They are held until the last one is there. */
+static const char *refuses(void *user, size_t length)
+{
+    const struct batch *batch = user;
+    return batch->messages.length + length <= MAX_MCP_BATCH_BYTES
+               ? NULL
+               : "The answers of this batch are too large together. Try again with one request at "
+                 "a time.";
+}
+
+static const struct mcp_outlet outlet = {.reply = take_reply, .refuses = refuses};
 
 static void cancel(struct mcp_call *carrier)
 {

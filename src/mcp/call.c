@@ -1,5 +1,6 @@
 #include "mcp/call.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@ enum {
 };
 
 #define SERVER_INFO                                                                                \
-    "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"husk\",\"title\":\"Husk\","     \
-    "\"version\":\"" HUSK_VERSION "\"}}"
+    "\"io.modelcontextprotocol/serverInfo\":{\"name\":\"husk\",\"title\":\"Husk\","                \
+    "\"version\":\"" HUSK_VERSION "\"}"
 
 /* --- life --------------------------------------------------------------------------------------- */
 
@@ -47,10 +48,18 @@ void call_free(struct mcp_call *call)
         call->session->call_count--;
     if (call->own && call->own_free)
         call->own_free(call->own);
+    call_drop_params(call);
     json_decref(call->id);
-    json_decref(call->params);
     json_decref(call->token);
     free(call);
+}
+
+void call_drop_params(struct mcp_call *call)
+{
+    json_decref(call->params);
+    call->params = NULL;
+    call->mcp->held_bytes -= call->weight;
+    call->weight = 0;
 }
 
 void call_wait(struct mcp_call *call, void (*cancel)(struct mcp_call *call))
@@ -80,6 +89,21 @@ static int append_id(const struct mcp_call *call, struct buffer *out)
     return id ? buffer_printf(out, "\"id\":%s,", id) : 0;
 }
 
+int call_append_subscription(const struct mcp_call *call, struct buffer *out)
+{
+    _cleanup_free_ char *id = json_dumps(call->id, JSON_COMPACT | JSON_ENCODE_ANY);
+    return id ? buffer_printf(out, "\"io.modelcontextprotocol/subscriptionId\":%s", id) : -ENOMEM;
+}
+
+/* Who answers, and, of a call that listened, which one it was. */
+static int append_meta(const struct mcp_call *call, struct buffer *out)
+{
+    int r = buffer_append_text(out, ",\"_meta\":{");
+    if (r == 0 && call->lasts)
+        r = call_append_subscription(call, out);
+    return r == 0 ? buffer_printf(out, "%s" SERVER_INFO "}", call->lasts ? "," : "") : r;
+}
+
 /* `{"jsonrpc":"2.0","id":…,"result":{…}}`, in the shape of its era. */
 static int encode_result(const struct mcp_call *call, const char *members, size_t length,
                          struct buffer *out)
@@ -101,7 +125,7 @@ static int encode_result(const struct mcp_call *call, const char *members, size_
                           call->shared_cache ? LIST_TTL_MS : 0,
                           call->shared_cache ? "public" : "private");
     if (r == 0 && modern)
-        r = buffer_append_text(out, "," SERVER_INFO);
+        r = append_meta(call, out);
     return r == 0 ? buffer_append_text(out, call->plain ? "}" : "}}") : r;
 }
 
@@ -119,6 +143,9 @@ static void reply_exhausted(struct mcp_call *call, struct buffer *out)
 void call_answer_members(struct mcp_call *call, const char *members, size_t length)
 {
     _cleanup_buffer_ struct buffer out = {0};
+    const char *refusal = call->outlet ? call->outlet->refuses(call->user, length) : NULL;
+    if (refusal)
+        return call_fail(call, 200, RPC_INTERNAL_ERROR, NULL, "%s", refusal);
     if (encode_result(call, members, length, &out) < 0)
         reply_exhausted(call, &out);
     else
@@ -181,18 +208,28 @@ void call_fail_unknown(struct mcp_call *call, const char *method)
               "There is no method %.128s here.", method);
 }
 
+void call_notify(struct mcp_call *call, const char *method, const struct buffer *params)
+{
+    _cleanup_buffer_ struct buffer out = {0};
+    if (!call->outlet || !call->outlet->notify || call->answered)
+        return;
+    int r = buffer_printf(&out, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{", method);
+    if (r == 0)
+        r = buffer_append(&out, params->data, params->length);
+    if (r == 0)
+        r = buffer_append_text(&out, "}}");
+    if (r == 0)
+        call->outlet->notify(call->user, out.data, out.length);
+}
+
 void call_progress(struct mcp_call *call, const char *members, size_t length)
 {
     _cleanup_free_ char *token =
         call->token ? json_dumps(call->token, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    _cleanup_buffer_ struct buffer out = {0};
-    if (!token || !call->outlet || !call->outlet->notify || call->answered)
-        return;
-    if (buffer_printf(&out,
-                      "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{"
-                      "\"progressToken\":%s,%.*s}}",
-                      token, (int)length, members) == 0)
-        call->outlet->notify(call->user, out.data, out.length);
+    _cleanup_buffer_ struct buffer params = {0};
+    if (token &&
+        buffer_printf(&params, "\"progressToken\":%s,%.*s", token, (int)length, members) == 0)
+        call_notify(call, "notifications/progress", &params);
 }
 
 /* --- the end of waiting ------------------------------------------------------------------------- */

@@ -39,6 +39,8 @@ struct mcp_reply {
 /* Who carries answers to the client. */
 struct mcp_outlet {
     void (*reply)(void *user, const struct mcp_reply *reply);
+    /* Why an answer of so many bytes cannot be carried, a sentence: then the reply is an error with that. NULL: it can. */
+    const char *(*refuses)(void *user, size_t length);
     /* A notification that belongs to the call, borrowed, without line ends. It may be dropped. NULL: cannot be sent. */
     void (*notify)(void *user, const char *text, size_t length);
     /* The session whose stream this is has ended. NULL: it is no such stream. */
@@ -53,16 +55,21 @@ struct mcp_call {
     const char *version;             /* of the protocol, static */
     json_t *id;                      /* owned, as the next ones */
     json_t *params;                  /* NULL: none */
+    size_t weight;                   /* bytes that `params` were, of mcp->held_bytes */
     json_t *token;                   /* for progress notifications; NULL: none are wanted */
     bool cacheable;                  /* the modern answer says for how long it is good */
     bool shared_cache;               /* and that it is the same for everybody */
     bool plain;                      /* of POST /mcp/tools/…: the answer is the bare result */
+    bool small;                      /* the client does not take a large answer */
+    bool lasts;                      /* it listens (listening.h): its answer is the end of that */
     const struct mcp_outlet *outlet; /* NULL: nobody waits any more */
     void *user;
     const char *session_id; /* to be told with the answer */
     bool handling;          /* inside its handler: freed by whoever called that */
     bool answered;
 
+    /* Notifications can be sent from now on; NULL: never mind. */
+    void (*carried)(struct mcp_call *call);
     /* What a handler waits for. */
     void (*cancel)(struct mcp_call *call);
     struct sandbox *sandbox;
@@ -79,6 +86,8 @@ struct mcp_call {
 struct mcp_call *call_new(struct mcp *mcp);
 void call_free(struct mcp_call *call); /* takes it out of the list */
 
+/* What was asked is not needed any more: for handlers that wait long. */
+void call_drop_params(struct mcp_call *call);
 /* The answer will come later. `cancel`: stop waiting. */
 void call_wait(struct mcp_call *call, void (*cancel)(struct mcp_call *call));
 
@@ -94,6 +103,10 @@ void call_answer_list(struct mcp_call *call, const struct buffer *list);
 /* A method of this name is not served. */
 void call_fail_unknown(struct mcp_call *call, const char *method);
 
+/* "io.modelcontextprotocol/subscriptionId", a member of `_meta`: which call this is about. 0 or -errno. */
+int call_append_subscription(const struct mcp_call *call, struct buffer *out);
+/* A notification: its method, and its params as members without braces. */
+void call_notify(struct mcp_call *call, const char *method, const struct buffer *params);
 /* "progress", as members without braces: sent if the client wants to know. */
 void call_progress(struct mcp_call *call, const char *members, size_t length);
 

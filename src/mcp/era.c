@@ -92,6 +92,18 @@ _printf_(3, 4) static bool refuse(struct mcp_refusal *refusal, enum rpc_code cod
 
 /* --- modern ------------------------------------------------------------------------------------- */
 
+/* We log nothing to clients, but a level that is none is their mistake. */
+static bool is_log_level(const char *text)
+{
+    static const char *const levels[] = {"debug", "info",     "notice", "warning",
+                                         "error", "critical", "alert",  "emergency"};
+    for (size_t i = 0; text && i < ARRAY_LENGTH(levels); i++) {
+        if (strcmp(text, levels[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool check_envelope(const struct rpc_message *message, struct mcp_refusal *refusal)
 {
     const json_t *level = json_object_get(message->meta, "io.modelcontextprotocol/logLevel");
@@ -101,9 +113,9 @@ static bool check_envelope(const struct rpc_message *message, struct mcp_refusal
         !json_is_object(json_object_get(message->meta, KEY_CAPABILITIES)))
         return refuse(refusal, RPC_INVALID_PARAMS,
                       "_meta." KEY_CAPABILITIES " must be an object; {} says that there are none.");
-    if (level && !json_is_string(level))
+    if (level && !is_log_level(json_string_value(level)))
         return refuse(refusal, RPC_INVALID_PARAMS,
-                      "_meta.io.modelcontextprotocol/logLevel must be a string.");
+                      "_meta.io.modelcontextprotocol/logLevel is not a level of syslog.");
     return true;
 }
 
@@ -150,7 +162,7 @@ static bool check_modern(const struct rpc_message *message, const struct mcp_hea
         refusal->requested = claim;
         return false;
     }
-    if (message->kind == RPC_NOTIFICATION || headers->none)
+    if (message->kind == RPC_NOTIFICATION)
         return true;
     if (!headers->version)
         return refuse(refusal, RPC_HEADER_MISMATCH, "The header MCP-Protocol-Version is missing.");
@@ -195,6 +207,8 @@ bool era_judge(const struct rpc_message *message, const struct mcp_headers *head
     bool modern_header = headers->version && names_modern(headers->version);
     bool initializes = strcmp(message->method, "initialize") == 0;
     *ret = MCP_LEGACY;
+    if (headers->handshake)
+        return true;
     if (initializes && !claims_modern(message)) {
         if (modern_header)
             return refuse(refusal, RPC_HEADER_MISMATCH,

@@ -20,7 +20,8 @@ enum mcp_era {
 
 /* As they were sent; NULL: absent. */
 struct mcp_headers {
-    bool none; /* this transport has none: nothing is demanded of them */
+    bool
+        handshake; /* the transport is of the legacy era (HTTP+SSE), and so is whatever comes by it */
     const char *version;
     const char *method;
     const char *name;

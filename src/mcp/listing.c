@@ -7,8 +7,23 @@ void listing_free(struct listing *listing)
     buffer_free(&listing->text);
 }
 
+/* Each entry has a line. With the first one the bracket in front goes, so another takes its place. */
+static size_t skip(struct listing *listing, const char *data, size_t length)
+{
+    size_t at = 0;
+    if (listing->skip > 0 && listing->text.length == 0 &&
+        buffer_append_text(&listing->text, "[") < 0)
+        listing->cut = listing->incomplete = true;
+    for (; listing->skip > 0 && at < length; at++)
+        listing->skip -= data[at] == '\n';
+    return at;
+}
+
 void listing_add(struct listing *listing, const char *data, size_t length)
 {
+    size_t skipped = skip(listing, data, length);
+    data += skipped;
+    length -= skipped;
     size_t room = listing->limit - listing->text.length;
     if (listing->cut)
         return;
@@ -31,6 +46,14 @@ bool listing_entries(const struct listing *listing, const char **ret, size_t *re
     *ret = text + 1;
     *ret_length = length - 1;
     return true;
+}
+
+size_t listing_count(const char *entries, size_t length)
+{
+    size_t count = length > 0;
+    for (size_t i = 0; i < length; i++)
+        count += entries[i] == '\n';
+    return count;
 }
 
 /* In a stream of events a line end would begin something else. In JSON, outside of strings, it is but a space. */

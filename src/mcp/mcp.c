@@ -9,6 +9,7 @@
 #include "huskd/service.h"
 #include "loop/loop.h"
 #include "mcp/batch.h"
+#include "mcp/listening.h"
 #include "mcp/methods.h"
 #include "mcp/session.h"
 #include "mcp/tools.h"
@@ -21,14 +22,24 @@ struct mcp *mcp_new(struct service *service)
     return mcp;
 }
 
-struct mcp *mcp_free(struct mcp *mcp)
+void mcp_say_goodbye(struct mcp *mcp)
 {
-    if (!mcp)
-        return NULL;
+    listening_end_all(mcp);
+}
+
+void mcp_dismiss(struct mcp *mcp)
+{
     while (mcp->calls) {
         call_abandon(mcp->calls);
         call_cancel(mcp->calls);
     }
+}
+
+struct mcp *mcp_free(struct mcp *mcp)
+{
+    if (!mcp)
+        return NULL;
+    mcp_dismiss(mcp);
     session_end_all(mcp);
     tool_table_free(mcp->tools);
     timer_remove(mcp->watch);
@@ -99,10 +110,18 @@ static void read_token(struct mcp_call *call, const struct rpc_message *message)
         call->token = json_incref(token);
 }
 
-static bool has_room(const struct mcp *mcp, const struct mcp_session *session)
+static bool has_room(const struct mcp *mcp, const struct mcp_session *session, size_t length)
 {
-    return mcp->call_count <= MAX_MCP_CALLS &&
+    return mcp->call_count <= MAX_MCP_CALLS && mcp->held_bytes + length <= MAX_MCP_HELD_BYTES &&
            (!session || session->call_count < MAX_MCP_SESSION_CALLS);
+}
+
+/* The body is freed when its request is handled, what was read from it when the call ends: steals `params`. */
+static void hold(struct mcp_call *call, json_t *params, size_t length)
+{
+    call->params = params;
+    call->weight = length;
+    call->mcp->held_bytes += length;
 }
 
 static enum mcp_outcome take_request(struct mcp *mcp, const struct mcp_input *input,
@@ -110,7 +129,7 @@ static enum mcp_outcome take_request(struct mcp *mcp, const struct mcp_input *in
                                      struct mcp_call **ret_call)
 {
     struct mcp_session *session = era == MCP_LEGACY ? input->session : NULL;
-    if (!has_room(mcp, session))
+    if (!has_room(mcp, session, input->length))
         return refuse_text(mcp, input, message->id, 429, RPC_REFUSED,
                            "Too many calls wait for an answer. Try again in a moment.");
     struct mcp_call *call = open_call(mcp, input, message->id);
@@ -121,8 +140,9 @@ static enum mcp_outcome take_request(struct mcp *mcp, const struct mcp_input *in
     call->session = session;
     if (session)
         session->call_count++;
-    call->params = json_incref(message->params);
+    hold(call, json_incref(message->params), input->length);
     read_token(call, message);
+    call->small = input->small_events && (call->token || input->headers.handshake);
     method_handle(call, message->method);
     return settle(call, ret_call);
 }
@@ -209,6 +229,7 @@ static enum mcp_outcome take_batch(struct mcp *mcp, const struct mcp_input *inpu
         struct mcp_input inner = outer;
         struct mcp_call *ignored;
         batch_enter(batch, &inner);
+        inner.length = input->length / json_array_size(list);
         if (take_message(mcp, inner, &message, &ignored) == MCP_SILENT)
             batch_skip(batch);
     }
@@ -242,12 +263,12 @@ enum mcp_outcome mcp_receive_tool(struct mcp *mcp, const char *tool, const struc
     if (!json_is_object(arguments))
         return refuse_text(mcp, input, NULL, 400, RPC_INVALID_REQUEST,
                            "The body must be a JSON object: the arguments of the tool.");
-    if (!has_room(mcp, NULL))
+    if (!has_room(mcp, NULL, input->length))
         return refuse_text(mcp, input, NULL, 429, RPC_REFUSED,
                            "Too many calls wait for an answer. Try again in a moment.");
     struct mcp_call *call = open_call(mcp, input, NULL);
     call->plain = true;
-    call->params = json_pack("{s:s, s:O}", "name", tool, "arguments", arguments);
+    hold(call, json_pack("{s:s, s:O}", "name", tool, "arguments", arguments), input->length);
     method_handle(call, "tools/call");
     return settle(call, ret_call);
 }

@@ -21,6 +21,7 @@ struct mcp {
     struct service *service;
     struct mcp_call *calls;
     size_t call_count;
+    size_t held_bytes; /* of what they were asked */
     struct mcp_session *sessions;
     size_t session_count;
     struct tool_table *tools;
@@ -30,8 +31,12 @@ struct mcp {
 };
 
 struct mcp *mcp_new(struct service *service);
-/* Cancels every call; no outlet is called. */
+/* No outlet is called. */
 struct mcp *mcp_free(struct mcp *mcp); /* NULL ok, returns NULL */
+/* huskd ends: tell those that listen … */
+void mcp_say_goodbye(struct mcp *mcp);
+/* … and cancel what still waits, now that no transport does. Sandboxes may be forgotten then. */
+void mcp_dismiss(struct mcp *mcp);
 
 /* One message as it came, or a batch of them. */
 struct mcp_input {
@@ -39,7 +44,8 @@ struct mcp_input {
     size_t length;
     struct mcp_headers headers;
     struct mcp_session
-        *session; /* which the transport knows; NULL: the headers say, or there is none */
+        *session;      /* which the transport knows; NULL: the headers say, or there is none */
+    bool small_events; /* the client does not take large ones */
     const struct mcp_outlet *outlet;
     void *user;
 };

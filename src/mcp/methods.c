@@ -6,16 +6,18 @@
 #include "husk/version.h"
 #include "mcp/call.h"
 #include "mcp/era.h"
+#include "mcp/listening.h"
 #include "mcp/mcp.h"
 #include "mcp/prompts.h"
+#include "mcp/resource_list.h"
 #include "mcp/resources.h"
 #include "mcp/session.h"
 #include "mcp/subscriptions.h"
 #include "mcp/tools.h"
 
-#define CAPABILITIES(resources)                                                                    \
-    "\"capabilities\":{\"tools\":{},\"resources\":{" resources                                     \
-    "},\"prompts\":{},\"completions\":{}}"
+#define CAPABILITIES                                                                               \
+    "\"capabilities\":{\"tools\":{},\"resources\":{\"subscribe\":true},\"prompts\":{},"            \
+    "\"completions\":{}}"
 #define INSTRUCTIONS                                                                               \
     "\"instructions\":\"Husk runs Python in isolated sandboxes. Call execute_python_code with "    \
     "your "                                                                                        \
@@ -46,20 +48,19 @@ static void initialize(struct mcp_call *call)
         call->session_id = session ? session->text : NULL;
     }
     _cleanup_buffer_ struct buffer members = {0};
-    (void)buffer_printf(&members,
-                        "\"protocolVersion\":\"%s\"," CAPABILITIES(
-                            "\"subscribe\":true") ",\"serverInfo\":{\"name\":\"husk\",\"title\":"
-                                                  "\"Husk\",\"version\":\"%s\"}"
-                                                  "," INSTRUCTIONS,
-                        call->version, HUSK_VERSION);
+    (void)buffer_printf(
+        &members,
+        "\"protocolVersion\":\"%s\"," CAPABILITIES
+        ",\"serverInfo\":{\"name\":\"husk\",\"title\":\"Husk\",\"version\":\"%s\"}," INSTRUCTIONS,
+        call->version, HUSK_VERSION);
     call_answer_members(call, members.data, members.length);
 }
 
 static void discover(struct mcp_call *call)
 {
     call->shared_cache = true;
-    answer_text(call, "\"supportedVersions\":[\"" MCP_MODERN_VERSION
-                      "\"]," CAPABILITIES("") "," INSTRUCTIONS);
+    answer_text(call, "\"supportedVersions\":[\"" MCP_MODERN_VERSION "\"]," CAPABILITIES
+                      "," INSTRUCTIONS);
 }
 
 static void ping(struct mcp_call *call)
@@ -79,30 +80,24 @@ static const struct {
     const char *name;
     int eras;
     bool cacheable;
+    bool whole; /* a list in one piece, so no cursor was ever given out */
     void (*handle)(struct mcp_call *call);
 } methods[] = {
-    {"initialize", LEGACY, false, initialize},
-    {"ping", LEGACY, false, ping},
-    {"server/discover", MODERN, true, discover},
-    {"tools/list", BOTH, true, tools_list},
-    {"tools/call", BOTH, false, tools_call},
-    {"resources/list", BOTH, true, resources_list},
-    {"resources/templates/list", BOTH, true, resources_templates},
-    {"resources/read", BOTH, true, resources_read},
-    {"resources/subscribe", LEGACY, false, subscriptions_add},
-    {"resources/unsubscribe", LEGACY, false, subscriptions_remove},
-    {"prompts/list", BOTH, true, prompts_list},
-    {"prompts/get", BOTH, false, prompts_get},
-    {"completion/complete", BOTH, false, completion_complete},
+    {"initialize", LEGACY, false, false, initialize},
+    {"ping", LEGACY, false, false, ping},
+    {"server/discover", MODERN, true, false, discover},
+    {"tools/list", BOTH, true, true, tools_list},
+    {"tools/call", BOTH, false, false, tools_call},
+    {"resources/list", BOTH, true, false, resources_list},
+    {"resources/templates/list", BOTH, true, true, resources_templates},
+    {"resources/read", BOTH, true, false, resources_read},
+    {"resources/subscribe", LEGACY, false, false, subscriptions_add},
+    {"resources/unsubscribe", LEGACY, false, false, subscriptions_remove},
+    {"subscriptions/listen", MODERN, false, false, listening_begin},
+    {"prompts/list", BOTH, true, true, prompts_list},
+    {"prompts/get", BOTH, false, false, prompts_get},
+    {"completion/complete", BOTH, false, false, completion_complete},
 };
-
-/* Lists come in one piece, so no cursor was ever given out. */
-static bool has_foreign_cursor(const struct mcp_call *call, const char *method)
-{
-    size_t length = strlen(method);
-    return length > 5 && strcmp(method + length - 5, "/list") == 0 &&
-           json_object_get(call->params, "cursor") != NULL;
-}
 
 void method_handle(struct mcp_call *call, const char *method)
 {
@@ -110,7 +105,7 @@ void method_handle(struct mcp_call *call, const char *method)
         if (strcmp(methods[i].name, method) != 0 || !(methods[i].eras & (1 << call->era)))
             continue;
         call->cacheable = methods[i].cacheable;
-        if (has_foreign_cursor(call, method))
+        if (methods[i].whole && json_object_get(call->params, "cursor"))
             call_fail(call, 200, RPC_INVALID_PARAMS, NULL, "This cursor is not one of ours.");
         else
             methods[i].handle(call);

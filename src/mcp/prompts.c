@@ -13,6 +13,7 @@
 #include "mcp/catalog.h"
 #include "mcp/mcp.h"
 #include "mcp/tools.h"
+#include "mcp/view.h"
 
 /* --- the prompt --------------------------------------------------------------------------------- */
 
@@ -64,7 +65,8 @@ void prompts_list(struct mcp_call *call)
 
 void prompts_get(struct mcp_call *call)
 {
-    const char *name = json_string_value(json_object_get(call->params, "name"));
+    const json_t *given = json_object_get(call->params, "name");
+    const char *name = json_string_value(given);
     const json_t *arguments = json_object_get(call->params, "arguments");
     const json_t *task = json_object_get(arguments, "task");
     if (!name || (arguments && !json_is_object(arguments)) || (task && !json_is_string(task)))
@@ -73,7 +75,7 @@ void prompts_get(struct mcp_call *call)
             "params.name must be a string, and params.arguments an object of strings.");
     if (mcp_catalog.get_prompt(call, name, arguments))
         return;
-    if (strcmp(name, prompt_name) != 0)
+    if (strcmp(name, prompt_name) != 0 || strlen(name) != json_string_length(given))
         return call_fail(call, 200, RPC_INVALID_PARAMS, NULL, "There is no prompt %.128s.", name);
     json_t *text = task ? json_sprintf("%s\n\nThe task: %s", workflow, json_string_value(task))
                         : json_string(workflow);
@@ -98,7 +100,7 @@ static size_t complete_sandbox(const struct mcp_call *call, const char *beginnin
     size_t count = 0;
     const struct registry *registry = call->mcp->service->registry;
     for (const struct sandbox *s = registry_first(registry); s; s = registry_next(s)) {
-        if (!sandbox_live(s))
+        if (!view_has(call, s))
             continue;
         add_if_matching(values, s->record.name, beginning, &count);
         add_if_matching(values, s->text, beginning, &count);

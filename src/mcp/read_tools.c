@@ -262,10 +262,11 @@ static void opened_to_download(int fd, void *user)
     if (!take_file(call, own, &part))
         return;
     if (part.size > MAX_MCP_RESOURCE_BYTES)
-        return tool_fail(call,
-                         "'%.150s' has %" PRIu64 " bytes; at most %d are sent this way. Read parts "
-                         "of it with read_file, or download it over HTTP: GET /sandbox/%s/files/…",
-                         part.path, part.size, MAX_MCP_RESOURCE_BYTES, call->sandbox_text);
+        return tool_fail(
+            call,
+            "'%.150s' has %" PRIu64 " bytes; at most %d are sent this way. Read parts "
+            "of it with read_file, or download it over HTTP: GET /sandbox/%s/download/…",
+            part.path, part.size, MAX_MCP_RESOURCE_BYTES, call->sandbox_text);
     int r = resources_read_part(own, 0, (size_t)part.size, &part.bytes);
     if (r == 0)
         r = append_download(call, &part, &members);
@@ -321,6 +322,7 @@ const struct mcp_tool tool_read_file = {
 const struct mcp_tool tool_download_file = {
     .name = "download_file",
     .run = download,
+    .local = "Leave it out: the bytes are in the answer, as base64.",
     .definition = JSON({
         "title": "Download a file",
         "description": "Get a whole file of a sandbox as base64, of at most 8 MiB, for the user or for another tool. To look at text use read_file.",

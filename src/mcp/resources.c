@@ -15,140 +15,19 @@
 #include "base/text.h"
 #include "husk/limits.h"
 #include "huskd/keeper_client.h"
-#include "huskd/porter_client.h"
 #include "huskd/problem.h"
-#include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 #include "huskd/uri.h"
 #include "mcp/call.h"
 #include "mcp/catalog.h"
-#include "mcp/listing.h"
 #include "mcp/mcp.h"
-#include "mcp/session.h"
 #include "mcp/tools.h"
+#include "mcp/view.h"
 
 static const char scheme[] = "husk://";
 
-/* --- lists -------------------------------------------------------------------------------------- */
-
-static void answer_list(struct mcp_call *call, const char *key, const char *own, const char *more)
-{
-    _cleanup_buffer_ struct buffer members = {0};
-    (void)buffer_printf(&members, "\"%s\":[%s%s%s]", key, own, *own && *more ? "," : "", more);
-    call_answer_members(call, members.data, members.length);
-}
-
-/* Of the sandboxes that the session made, one after the other. call->own */
-struct resource_list {
-    struct id sandboxes[MAX_MCP_SESSION_SANDBOXES];
-    size_t count, at;
-    struct porter_client *porter;
-    struct listing listing; /* of the sandbox whose turn it is */
-    struct buffer entries;  /* of those before it, on one line */
-};
-
-static void list_free(void *own)
-{
-    struct resource_list *list = own;
-    porter_client_free(list->porter);
-    listing_free(&list->listing);
-    buffer_free(&list->entries);
-    free(list);
-}
-
-static void cancel_list(struct mcp_call *call)
-{
-    struct resource_list *list = call->own;
-    porter_client_free(TAKE_POINTER(list->porter));
-}
-
-static void list_next(struct mcp_call *call);
-
-static void go_on(struct mcp_call *call)
-{
-    struct resource_list *list = call->own;
-    porter_client_free(TAKE_POINTER(list->porter));
-    listing_free(&list->listing);
-    list->at++;
-    list_next(call);
-}
-
-/* A sandbox that cannot be listed, or has ended, is left out. */
-static void list_refused(int error _unused_, void *user)
-{
-    go_on(user);
-}
-
-static void list_begun(const struct porter_begin *head _unused_, void *user _unused_)
-{
-}
-
-static void list_data(const char *data, size_t length, void *user)
-{
-    struct mcp_call *call = user;
-    struct resource_list *list = call->own;
-    listing_add(&list->listing, data, length);
-}
-
-static void list_ended(const struct porter_end *end, void *user)
-{
-    struct mcp_call *call = user;
-    struct resource_list *list = call->own;
-    const char *entries;
-    size_t length;
-    if (end->status == 0 && listing_entries(&list->listing, &entries, &length) && length > 0) {
-        if (list->entries.length > 0)
-            (void)buffer_append_text(&list->entries, ",");
-        (void)listing_append(&list->entries, entries, length);
-    }
-    go_on(call);
-}
-
-static void list_next(struct mcp_call *call)
-{
-    const struct service *service = call->mcp->service;
-    struct resource_list *list = call->own;
-    const struct sandbox *sandbox = NULL;
-    for (; list->at < list->count && list->entries.length < MAX_MCP_LISTING_BYTES; list->at++) {
-        sandbox = registry_find_id(service->registry, list->sandboxes[list->at]);
-        if (sandbox && sandbox_live(sandbox))
-            break;
-        sandbox = NULL;
-    }
-    if (!sandbox) {
-        const char *own = list->entries.length ? buffer_text(&list->entries) : "";
-        return answer_list(call, "resources", own ? own : "", mcp_catalog.resources);
-    }
-    struct porter_task task = {.sandbox = sandbox->id,
-                               .job = PORTER_LIST,
-                               .flags = PORTER_WHOLE_HOME | PORTER_RESOURCES,
-                               .folder = ".",
-                               .path = sandbox->text,
-                               .archive = -1};
-    struct porter_events events = {.refused = list_refused,
-                                   .begun = list_begun,
-                                   .data = list_data,
-                                   .ended = list_ended,
-                                   .user = call};
-    list->listing = (struct listing){.limit = MAX_MCP_LISTING_BYTES};
-    list->porter = porter_client_new(service->loop, service->keeper, &task, &events);
-}
-
-/* Of callers of whom nothing is remembered there is nothing to list: they know addresses, or ask list_files. */
-void resources_list(struct mcp_call *call)
-{
-    size_t count = call->session ? session_sandboxes(call->session, call->mcp->service) : 0;
-    if (count == 0)
-        return answer_list(call, "resources", "", mcp_catalog.resources);
-    struct resource_list *list = must_alloc(sizeof *list);
-    memcpy(list->sandboxes, call->session->sandboxes, count * sizeof *list->sandboxes);
-    list->count = count;
-    call->own = list;
-    call->own_free = list_free;
-    call_wait(call, cancel_list);
-    list_next(call);
-}
+/* --- templates ---------------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const char template[] = JSON({
@@ -161,7 +40,10 @@ static const char template[] = JSON({
 
 void resources_templates(struct mcp_call *call)
 {
-    answer_list(call, "resourceTemplates", template, mcp_catalog.templates);
+    _cleanup_buffer_ struct buffer members = {0};
+    (void)buffer_printf(&members, "\"resourceTemplates\":[%s%s%s]", template,
+                        *mcp_catalog.templates ? "," : "", mcp_catalog.templates);
+    call_answer_members(call, members.data, members.length);
 }
 
 /* --- addresses ---------------------------------------------------------------------------------- */
@@ -293,7 +175,7 @@ static void opened(int fd, void *user)
     struct mcp_call *call = user;
     struct problem problem;
     const char *uri = requested_uri(call);
-    struct sandbox *sandbox = service_find(call->mcp->service, call->sandbox_text, &problem);
+    struct sandbox *sandbox = view_find(call, call->sandbox_text, &problem);
     if (!sandbox)
         return resources_fail(call, uri, problem.detail);
     if (own < 0)
@@ -318,7 +200,7 @@ static void read_file(struct mcp_call *call, const char *uri)
     const char *fault = resources_split(uri, reference, path);
     if (fault)
         return resources_fail(call, uri, fault);
-    const struct sandbox *sandbox = service_find(service, reference, &problem);
+    const struct sandbox *sandbox = view_find(call, reference, &problem);
     if (!sandbox)
         return resources_fail(call, uri, problem.detail);
     memcpy(call->sandbox_text, sandbox->text, sizeof call->sandbox_text);

@@ -12,7 +12,6 @@
 struct mcp_call;
 
 /* Methods. */
-void resources_list(struct mcp_call *call);
 void resources_templates(struct mcp_call *call);
 void resources_read(struct mcp_call *call);
 

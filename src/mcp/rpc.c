@@ -50,7 +50,8 @@ struct rpc_message rpc_read(json_t *json)
         return invalid(id, "jsonrpc must be \"2.0\".");
     if (!method && given && (json_object_get(json, "result") || json_object_get(json, "error")))
         return (struct rpc_message){.kind = RPC_RESPONSE, .id = id};
-    if (!json_is_string(method) || json_string_length(method) > MAX_MCP_NAME_BYTES)
+    if (!json_is_string(method) || json_string_length(method) > MAX_MCP_NAME_BYTES ||
+        strlen(json_string_value(method)) != json_string_length(method))
         return invalid(id, "method must be a string, and not a long one.");
     if (given && !id)
         return invalid(NULL, "id must be an integer or a short string.");

@@ -37,9 +37,9 @@ const char *tool_note(const struct mcp_call *call, char note[TOOL_NOTE_SIZE])
 
 json_t *tool_order(const struct mcp_call *call)
 {
-    json_t *order =
-        json_pack("{s:s, s:b, s:b}", "sandbox", call->sandbox_text, "links",
-                  strcmp(call->version, "2025-06-18") >= 0, "progress", call->token != NULL);
+    json_t *order = json_pack("{s:s, s:b, s:b, s:b}", "sandbox", call->sandbox_text, "links",
+                              strcmp(call->version, "2025-06-18") >= 0, "progress",
+                              call->token != NULL, "small", call->small);
     if (call->made_sandbox)
         (void)json_object_set_new(
             order, "note",
@@ -90,7 +90,9 @@ void tool_run_in_shim(struct mcp_call *call, enum shim_type type, const char *me
                                    .data = call->token ? progressed : NULL,
                                    .user = call,
                                    .patience_ms = (uint64_t)(timeout * 1000) + PATIENCE_MS};
-    if (sandbox_call(call->sandbox, type, &request, &call->tag) == 0)
+    int r = sandbox_call(call->sandbox, type, &request, &call->tag);
+    call_drop_params(call); /* it has the message now */
+    if (r == 0)
         call_wait(call, cancel_call);
     else
         tool_fail(call, "Too much is waiting for this sandbox already. Try again in a moment.");

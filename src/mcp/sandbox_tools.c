@@ -18,11 +18,20 @@
 #include "mcp/mcp.h"
 #include "mcp/session.h"
 #include "mcp/tools.h"
+#include "mcp/view.h"
 
 enum {
     PATIENCE_MS = SHIM_PATIENCE_SECONDS * 1000,
     RESTART_PATIENCE_MS = 3 * START_SECONDS * 1000 + PATIENCE_MS /* three attempts */
 };
+
+/* For models, who have no use for what is not known. */
+static json_t *describe(const struct sandbox *sandbox)
+{
+    json_t *json = sandbox_json(sandbox, NULL);
+    (void)json_object_del(json, "usage");
+    return json;
+}
 
 /* --- create ------------------------------------------------------------------------------------- */
 
@@ -33,7 +42,7 @@ static void tell_created(struct mcp_call *call, json_t *installed)
     format_timestamp(sandbox->record.expires_at, expires);
     if (call->session)
         session_remember(call->session, call->mcp->service, sandbox->id);
-    json_t *json = sandbox_json(sandbox, NULL);
+    json_t *json = describe(sandbox);
     if (installed)
         (void)json_object_set(json, "installed", installed);
     tool_answer(
@@ -119,11 +128,11 @@ static void list(struct mcp_call *call, json_t *arguments _unused_)
     _cleanup_buffer_ struct buffer text = {0};
     size_t count = 0;
     for (const struct sandbox *s = registry_first(registry); s; s = registry_next(s)) {
-        if (!sandbox_live(s) || ++count > MAX_MCP_LISTED)
+        if (!view_has(call, s) || ++count > MAX_MCP_LISTED)
             continue;
         char expires[TIMESTAMP_SIZE];
         format_timestamp(s->record.expires_at, expires);
-        (void)json_array_append_new(sandboxes, sandbox_json(s, NULL));
+        (void)json_array_append_new(sandboxes, describe(s));
         (void)buffer_printf(&text, "%s%s%s: %s, ends at %s\n", s->text, *s->record.name ? " " : "",
                             s->record.name, sandbox_state_name(s), expires);
     }
@@ -154,8 +163,8 @@ static void extend(struct mcp_call *call, json_t *arguments)
     char expires[TIMESTAMP_SIZE];
     sandbox_extend(call->sandbox, seconds);
     format_timestamp(call->sandbox->record.expires_at, expires);
-    tool_answer(call, sandbox_json(call->sandbox, NULL), "Sandbox %s now ends at %s.",
-                call->sandbox_text, expires);
+    tool_answer(call, describe(call->sandbox), "Sandbox %s now ends at %s.", call->sandbox_text,
+                expires);
 }
 
 static json_t *outcome(const struct mcp_call *call)
@@ -246,7 +255,7 @@ static void restart(struct mcp_call *call, json_t *arguments)
 
 /* clang-format off */
 #define SANDBOX_ID JSON("sandbox_id": {"type": "string", "description": "Id or name of the sandbox. May be left out if you have exactly one."})
-#define SANDBOX JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "name": {"type": ["string", "null"]}, "state": {"type": "string"}, "created_at": {"type": "string"}, "expires_at": {"type": "string"}, "limits": {"type": "object"}, "installed": {"type": "array", "items": {"type": "object"}}}, "required": ["sandbox_id", "expires_at"]})
+#define SANDBOX JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "name": {"type": ["string", "null"]}, "state": {"enum": ["ready", "busy", "restarting"]}, "created_at": {"type": "string"}, "expires_at": {"type": "string"}, "idle_seconds": {"type": "integer", "description": "It ends when it is not used for so long; 0: it does not."}, "limits": {"type": "object"}, "execution_count": {"type": "integer"}, "queued": {"type": "integer", "description": "Executions that wait."}, "commands": {"type": "integer", "description": "Commands that run."}, "image": {"type": "string"}, "kernel": {"type": ["object", "null"], "description": "Language and versions."}, "installed": {"type": "array", "items": {"type": "object"}}}, "required": ["sandbox_id", "expires_at"]})
 #define OUTCOME JSON({"type": "object", "properties": {"sandbox_id": {"type": "string"}, "status": {"const": "success"}}, "required": ["sandbox_id", "status"]})
 
 const struct mcp_tool tool_create_sandbox = {
@@ -261,10 +270,10 @@ const struct mcp_tool tool_create_sandbox = {
                 "name": {"type": "string", "description": "A name to use in place of the id: letters, digits, '-', '_' and '.'."},
                 "ttl_seconds": {"type": "integer", "minimum": 1, "description": "It ends so many seconds from now."},
                 "idle_seconds": {"type": "integer", "minimum": 0, "description": "It ends earlier if nobody uses it for so long. 0: it does not."},
-                "memory_mb": {"type": "integer", "minimum": 64},
-                "cpus": {"type": "number", "minimum": 0.05},
+                "memory_mb": {"type": "integer", "minimum": 64, "description": "Most memory, in MiB. Left out: what the operator has set, as for the next three."},
+                "cpus": {"type": "number", "minimum": 0.05, "description": "Most processor time; 1 is one core all the time."},
                 "pids": {"type": "integer", "minimum": 16, "description": "Most processes and threads."},
-                "disk_mb": {"type": "integer", "minimum": 16},
+                "disk_mb": {"type": "integer", "minimum": 16, "description": "Room for files and packages, in MiB."},
                 "packages": {"type": "array", "items": {"type": "string"}, "description": "Python packages to install, such as \"polars\" or \"polars>=1\"."},
                 "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Environment variables."}
             },

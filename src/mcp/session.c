@@ -58,7 +58,7 @@ void session_end(struct mcp *mcp, struct mcp_session *session)
     /* From the beginning each time: with the last call of a batch its carrier goes, too. */
     for (struct mcp_call *call; (call = find_call(mcp, session));)
         call_withdraw(call);
-    subscriptions_end(mcp, session);
+    subscriptions_end(mcp, &(struct subscriber){.session = session});
     if (session->stream && session->outlet->end)
         session->outlet->end(session->stream);
     struct mcp_session **link = &mcp->sessions;
@@ -103,6 +103,15 @@ size_t session_sandboxes(struct mcp_session *session, const struct service *serv
     }
     session->sandbox_count = kept;
     return kept;
+}
+
+bool session_made(const struct mcp_session *session, struct id sandbox)
+{
+    for (size_t i = 0; i < session->sandbox_count; i++) {
+        if (id_equal(session->sandboxes[i], sandbox))
+            return true;
+    }
+    return false;
 }
 
 void session_remember(struct mcp_session *session, const struct service *service, struct id sandbox)

@@ -40,5 +40,6 @@ struct mcp_session *session_find(struct mcp *mcp, const char *text);
 /* It made this sandbox. The oldest that is no more makes room; if all live, it is not remembered. */
 void session_remember(struct mcp_session *session, const struct service *service,
                       struct id sandbox);
+bool session_made(const struct mcp_session *session, struct id sandbox);
 /* Forget those that are no more. How many are left; `ids` may then be read. */
 size_t session_sandboxes(struct mcp_session *session, const struct service *service);

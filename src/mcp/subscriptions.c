@@ -1,5 +1,6 @@
 #include "mcp/subscriptions.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +13,17 @@
 #include "husk/limits.h"
 #include "huskd/keeper_client.h"
 #include "huskd/problem.h"
+#include "huskd/registry.h"
 #include "huskd/sandbox.h"
 #include "huskd/service.h"
 #include "loop/loop.h"
 #include "mcp/call.h"
 #include "mcp/catalog.h"
+#include "mcp/listening.h"
 #include "mcp/mcp.h"
 #include "mcp/resources.h"
 #include "mcp/session.h"
+#include "mcp/view.h"
 
 /* What a file looked like; all zero: it was not there. */
 struct stamp {
@@ -30,42 +34,47 @@ struct stamp {
 struct subscription {
     struct subscription *next;
     struct mcp *mcp;
-    struct mcp_session *session;
+    struct subscriber who;
     char *uri;
-    char sandbox[ID_TEXT_SIZE]; /* "": of the catalog, which never changes */
+    bool fixed; /* of the catalog, which never changes */
+    struct id sandbox;
     char *path;
     struct stamp stamp;
-    bool known;   /* `stamp` is */
-    uint64_t tag; /* of the question to the keeper; 0: none */
-    struct mcp_call
-        *call; /* that asked for it and waits for the first look; NULL: it has its answer */
+    bool known;            /* `stamp` is */
+    uint64_t tag;          /* of the question to the keeper; 0: none */
+    struct mcp_call *call; /* that waits for the first look; NULL: it has had it */
 };
 
 /* --- life --------------------------------------------------------------------------------------- */
 
-static void answer_call(struct subscription *subscription)
+static void tell_seen(struct subscription *subscription)
 {
     struct mcp_call *call = TAKE_POINTER(subscription->call);
     if (call)
-        call_answer_members(call, "", 0);
+        subscription->who.seen(call);
 }
 
 static void free_subscription(struct subscription *subscription)
 {
-    answer_call(subscription);
     if (subscription->tag)
         keeper_client_forget(subscription->mcp->service->keeper, subscription->tag);
+    tell_seen(subscription);
     free(subscription->uri);
     free(subscription->path);
     free(subscription);
 }
 
-/* `uri` NULL: all of the session. */
-static void remove_matching(struct mcp *mcp, const struct mcp_session *session, const char *uri)
+static bool same_subscriber(const struct subscriber *a, const struct subscriber *b)
+{
+    return a->session == b->session && a->listener == b->listener;
+}
+
+/* `uri` NULL: all of it. */
+static void remove_matching(struct mcp *mcp, const struct subscriber *who, const char *uri)
 {
     for (struct subscription **link = &mcp->subscriptions; *link;) {
         struct subscription *at = *link;
-        if (at->session != session || (uri && strcmp(at->uri, uri) != 0)) {
+        if (!same_subscriber(&at->who, who) || (uri && strcmp(at->uri, uri) != 0)) {
             link = &at->next;
             continue;
         }
@@ -75,25 +84,40 @@ static void remove_matching(struct mcp *mcp, const struct mcp_session *session, 
     }
 }
 
-void subscriptions_end(struct mcp *mcp, const struct mcp_session *session)
+void subscriptions_end(struct mcp *mcp, const struct subscriber *who)
 {
-    remove_matching(mcp, session, NULL);
+    remove_matching(mcp, who, NULL);
+}
+
+void subscriptions_forget(struct mcp_call *call)
+{
+    for (struct subscription *at = call->mcp->subscriptions; at; at = at->next) {
+        if (at->call == call)
+            at->call = NULL;
+    }
 }
 
 /* --- watching ----------------------------------------------------------------------------------- */
 
-static void tell(const struct subscription *subscription)
+static void tell_session(const struct mcp_session *session, const char *uri)
 {
-    const struct mcp_session *session = subscription->session;
     _cleanup_buffer_ struct buffer text = {0};
     int r = buffer_append_text(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/"
                                       "updated\",\"params\":{\"uri\":");
     if (r == 0)
-        r = quoted_append(&text, subscription->uri, strlen(subscription->uri));
+        r = quoted_append(&text, uri, strlen(uri));
     if (r == 0)
         r = buffer_append_text(&text, "}}");
     if (r == 0 && session->stream)
         session->outlet->notify(session->stream, text.data, text.length);
+}
+
+static void tell(const struct subscription *subscription)
+{
+    if (subscription->who.session)
+        tell_session(subscription->who.session, subscription->uri);
+    else
+        listening_tell(subscription->who.listener, subscription->uri);
 }
 
 static bool same_stamp(const struct stamp *a, const struct stamp *b)
@@ -122,17 +146,16 @@ static void opened(int fd, void *user)
         now = (struct stamp){
             .inode = status.st_ino, .size = (uint64_t)status.st_size, .changed = status.st_ctim};
     compare(subscription, &now);
-    answer_call(subscription);
+    tell_seen(subscription);
 }
 
 static void look(struct subscription *subscription)
 {
-    struct service *service = subscription->mcp->service;
-    struct problem problem;
-    if (subscription->tag || !*subscription->sandbox)
+    const struct service *service = subscription->mcp->service;
+    if (subscription->tag || subscription->fixed)
         return;
-    const struct sandbox *sandbox = service_find(service, subscription->sandbox, &problem);
-    if (sandbox)
+    const struct sandbox *sandbox = registry_find_id(service->registry, subscription->sandbox);
+    if (sandbox && sandbox_live(sandbox))
         subscription->tag = keeper_client_open(service->keeper, sandbox->id, subscription->path,
                                                opened, subscription);
     else
@@ -143,43 +166,77 @@ static void watch(struct timer *timer, void *user)
 {
     struct mcp *mcp = user;
     for (struct subscription *at = mcp->subscriptions; at; at = at->next) {
-        if (at->session->stream)
+        if (at->who.listener ? listening_is_open(at->who.listener)
+                             : at->who.session->stream != NULL)
             look(at);
     }
     if (mcp->subscriptions)
         timer_arm(timer, MCP_WATCH_MILLISECONDS);
 }
 
-/* --- methods ------------------------------------------------------------------------------------ */
-
-static void forget_call(struct mcp_call *call)
+static bool has_room(const struct mcp *mcp, const struct subscriber *who)
 {
-    struct subscription *subscription = call->own;
-    subscription->call = NULL;
+    size_t own = 0;
+    for (const struct subscription *at = mcp->subscriptions; at; at = at->next)
+        own += same_subscriber(&at->who, who);
+    return own < MAX_MCP_OWN_SUBSCRIPTIONS && mcp->subscription_count < MAX_MCP_SUBSCRIPTIONS;
 }
 
-static void subscribe(struct mcp_call *call, const char *uri, const char *sandbox, const char *path)
+/* What a file is now tells when it is something else. */
+static void add(struct mcp_call *call, const struct subscription *as)
 {
     struct mcp *mcp = call->mcp;
     struct subscription *subscription = must_alloc(sizeof *subscription);
-    *subscription = (struct subscription){.mcp = mcp,
-                                          .session = call->session,
-                                          .uri = must_copy(uri),
-                                          .path = must_copy(path),
-                                          .next = mcp->subscriptions};
-    memcpy(subscription->sandbox, sandbox, strlen(sandbox) + 1);
+    *subscription = *as;
+    subscription->next = mcp->subscriptions;
     mcp->subscriptions = subscription;
     mcp->subscription_count++;
     if (!mcp->watch)
         mcp->watch = timer_add(mcp->service->loop, watch, mcp);
     timer_arm(mcp->watch, MCP_WATCH_MILLISECONDS);
-    if (!*sandbox)
-        return call_answer_members(call, "", 0);
-    /* What it is now, to know when it is something else: whatever happens after the answer is told. */
-    subscription->call = call;
-    call->own = subscription;
-    call_wait(call, forget_call);
-    look(subscription);
+    if (subscription->fixed)
+        tell_seen(subscription);
+    else
+        look(subscription);
+}
+
+int subscriptions_watch(struct mcp_call *call, const struct subscriber *who, const char *uri,
+                        struct problem *problem)
+{
+    char reference[RESOURCE_SANDBOX_SIZE], path[MAX_FILE_PATH_BYTES + 1] = "";
+    bool fixed = mcp_catalog.has_resource(uri);
+    remove_matching(call->mcp, who, uri);
+    if (!has_room(call->mcp, who)) {
+        problem_set(problem, PROBLEM_QUEUE_FULL, "Too many resources are watched already.");
+        return -ENOSPC;
+    }
+    const char *fault = fixed ? NULL : resources_split(uri, reference, path);
+    if (fault) {
+        problem_set(problem, PROBLEM_FILE_NOT_FOUND, "%s", fault);
+        return -ENOENT;
+    }
+    const struct sandbox *sandbox = fixed ? NULL : view_find(call, reference, problem);
+    if (!fixed && !sandbox)
+        return -ENOENT;
+    struct subscription as = {.mcp = call->mcp, .who = *who, .fixed = fixed, .call = call};
+    as.uri = must_copy(uri);
+    as.path = must_copy(path);
+    if (sandbox)
+        as.sandbox = sandbox->id;
+    add(call, &as);
+    return 0;
+}
+
+/* --- methods ------------------------------------------------------------------------------------ */
+
+static void answer_empty(struct mcp_call *call)
+{
+    call_answer_members(call, "", 0);
+}
+
+static struct subscriber subscriber_of(const struct mcp_call *call)
+{
+    return (struct subscriber){.session = call->session, .seen = answer_empty};
 }
 
 /* The uri of a request that may be served; NULL: it is answered. */
@@ -200,24 +257,17 @@ static const char *checked_uri(struct mcp_call *call)
 
 void subscriptions_add(struct mcp_call *call)
 {
-    char reference[RESOURCE_SANDBOX_SIZE], path[MAX_FILE_PATH_BYTES + 1];
     struct problem problem;
     const char *uri = checked_uri(call);
     if (!uri)
         return;
-    remove_matching(call->mcp, call->session, uri);
-    if (call->mcp->subscription_count >= MAX_MCP_SUBSCRIPTIONS)
-        return call_fail(call, 200, RPC_INVALID_REQUEST, NULL,
-                         "Too many resources are watched already.");
-    if (mcp_catalog.has_resource(uri))
-        return subscribe(call, uri, "", "");
-    const char *fault = resources_split(uri, reference, path);
-    if (fault)
-        return resources_fail(call, uri, fault);
-    const struct sandbox *sandbox = service_find(call->mcp->service, reference, &problem);
-    if (!sandbox)
-        return resources_fail(call, uri, problem.detail);
-    subscribe(call, uri, sandbox->text, path);
+    struct subscriber who = subscriber_of(call);
+    call_wait(call, subscriptions_forget);
+    int r = subscriptions_watch(call, &who, uri, &problem);
+    if (r == -ENOSPC)
+        call_fail(call, 200, RPC_INVALID_REQUEST, NULL, "%s", problem.detail);
+    else if (r < 0)
+        resources_fail(call, uri, problem.detail);
 }
 
 void subscriptions_remove(struct mcp_call *call)
@@ -225,6 +275,7 @@ void subscriptions_remove(struct mcp_call *call)
     const char *uri = checked_uri(call);
     if (!uri)
         return;
-    remove_matching(call->mcp, call->session, uri);
+    struct subscriber who = subscriber_of(call);
+    remove_matching(call->mcp, &who, uri);
     call_answer_members(call, "", 0);
 }

@@ -19,6 +19,7 @@
 #include "mcp/catalog.h"
 #include "mcp/mcp.h"
 #include "mcp/session.h"
+#include "mcp/view.h"
 
 static const struct mcp_tool *const own_tools[] = {
     &tool_execute,       &tool_command,          &tool_create_sandbox, &tool_list_sandboxes,
@@ -119,6 +120,12 @@ static void fail_foreign(struct mcp_call *call, const struct entry *entry, const
     _cleanup_buffer_ struct buffer names = {0};
     const char *key;
     json_t *value;
+    if (entry->tool->local && strcmp(argument, "local_path") == 0)
+        return tool_fail(
+            call,
+            "local_path works only over `husk mcp` (stdio), which runs where the files "
+            "of the user are. This server cannot see them. %s",
+            entry->tool->local);
     json_object_foreach((json_t *)(uintptr_t)known, key, value)
     {
         (void)buffer_printf(&names, "%s%s", names.length ? ", " : "", key);
@@ -214,7 +221,10 @@ void tool_fail_problem(struct mcp_call *call, const struct problem *problem)
         if (known[i].kind == problem->kind)
             advice = known[i].advice;
     }
-    tool_fail(call, "%s%s%s", problem->detail, *advice ? " " : "", advice);
+    /* What it says to programs, a tool says better. */
+    const char *route = *advice ? strstr(problem->detail, " GET /") : NULL;
+    size_t length = route ? (size_t)(route - problem->detail) : strlen(problem->detail);
+    tool_fail(call, "%.*s%s%s", (int)length, problem->detail, *advice ? " " : "", advice);
 }
 
 /* --- which sandbox ------------------------------------------------------------------------------ */
@@ -270,7 +280,7 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
     }
     if (!reference || length == 0)
         return find_own(call, ret_none);
-    struct sandbox *sandbox = service_find(call->mcp->service, reference, &problem);
+    struct sandbox *sandbox = view_find(call, reference, &problem);
     if (sandbox)
         use_sandbox(call, sandbox);
     else
@@ -281,7 +291,7 @@ bool tool_find_sandbox(struct mcp_call *call, const json_t *arguments, bool *ret
 bool tool_sandbox_lives(struct mcp_call *call)
 {
     struct problem problem;
-    struct sandbox *sandbox = service_find(call->mcp->service, call->sandbox_text, &problem);
+    struct sandbox *sandbox = view_find(call, call->sandbox_text, &problem);
     if (sandbox)
         sandbox_used(sandbox);
     else

@@ -18,9 +18,11 @@ struct service;
 struct mcp_tool {
     const char *name;
     const char *definition; /* JSON: title, description, inputSchema, outputSchema, annotations */
-    /* `arguments` is an object with members that the inputSchema has; borrowed, as long as the call lives. */
+    /* `arguments` is an object with members that the inputSchema has; borrowed until call_drop_params(). */
     void (*run)(struct mcp_call *call, json_t *arguments);
     const char *needs; /* a capability of the client, NULL: none */
+    const char
+        *local; /* what to do here in place of local_path, which `husk mcp` has; NULL: nothing */
 };
 
 enum {

@@ -281,6 +281,7 @@ const struct mcp_tool tool_write_file = {
 const struct mcp_tool tool_upload_file = {
     .name = "upload_file",
     .run = upload,
+    .local = "Pass the bytes as base64 in data.",
     .definition = JSON({
         "title": "Upload a file",
         "description": "Write a file of any kind to a sandbox, given as base64, of at most 8 MiB, in place of what is there. For text use write_file. Without sandbox_id a sandbox is made and named in the answer.",
@@ -302,6 +303,7 @@ const struct mcp_tool tool_upload_file = {
 const struct mcp_tool tool_copy_project = {
     .name = "copy_project",
     .run = copy_project,
+    .local = "Pass a zip or tar of the folder as base64 in archive.",
     .definition = JSON({
         "title": "Copy a project into a sandbox",
         "description": "Unpack an archive (zip, or tar, also compressed), given as base64, of at most 8 MiB, into the working directory of a sandbox or a folder of it. Files of the same names are replaced. All of it is unpacked, or nothing. Without sandbox_id a sandbox is made and named in the answer.",

@@ -49,6 +49,7 @@ int tool_order_read(const json_t *body, struct tool_order *ret)
         .note = json_string_value(json_object_get(tool, "note")),
         .links = json_is_true(json_object_get(tool, "links")),
         .progress = json_is_true(json_object_get(tool, "progress")),
+        .small = json_is_true(json_object_get(tool, "small")),
     };
     return ret->sandbox ? id_parse(ret->sandbox, &id) : -EINVAL;
 }

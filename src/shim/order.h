@@ -16,6 +16,7 @@ struct tool_order {
     const char *note;    /* to stand behind the output; NULL: none */
     bool links;          /* the client knows links to resources */
     bool progress;       /* tell how it goes on */
+    bool small;          /* the client does not take large answers */
 };
 
 struct order {

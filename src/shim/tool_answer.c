@@ -31,6 +31,7 @@ struct tool_answer {
     struct piece *pieces;            /* by number; room for MAX_RESULTS once there is one */
     size_t piece_count;
     struct tool_room room;
+    size_t most_images; /* bytes */
     size_t entry_bytes;
     char *traceback; /* NULL: none */
     size_t traceback_length;
@@ -68,7 +69,7 @@ static void clear(struct recorder *recorder)
         drop_piece(&answer->pieces[i]);
     answer->piece_count = 0;
     answer->room =
-        (struct tool_room){.text = MAX_TOOL_RESULTS_BYTES, .images = MAX_TOOL_IMAGES_BYTES};
+        (struct tool_room){.text = MAX_TOOL_RESULTS_BYTES, .images = answer->most_images};
     answer->entry_bytes = 0;
     for (size_t i = 0; i < TEXT_STREAMS; i++)
         transcript_clear(&answer->streams[i]);
@@ -174,6 +175,7 @@ struct tool_answer *tool_answer_new(const struct tool_order *order)
     answer->sandbox = must_copy(order->sandbox);
     answer->note = order->note ? must_copy(order->note) : NULL;
     answer->links = order->links;
+    answer->most_images = order->small ? MAX_TOOL_SMALL_IMAGES_BYTES : MAX_TOOL_IMAGES_BYTES;
     for (size_t i = 0; i < TEXT_STREAMS; i++)
         transcript_init(&answer->streams[i], MAX_TOOL_TEXT_BYTES);
     clear(&answer->recorder);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/memory.h"
 #include "base/percent.h"
 #include "base/quoted.h"
 #include "base/text.h"
@@ -89,6 +90,16 @@ static int append_media(const char *type, const json_t *data, struct buffer *out
     return r == 0 ? buffer_printf(out, "\",\"mimeType\":\"%s\"}", type) : r;
 }
 
+/* A model that does not see what it has drawn should know why, and what to do about it. */
+static int append_absence(const char *type, size_t length, struct buffer *out)
+{
+    _cleanup_free_ char *text =
+        must_format("[%s of %zu bytes as base64 is left out: that is too much for one answer. Draw "
+                    "fewer or smaller ones, or save it to a file and read that.]",
+                    type, length);
+    return tool_content_text(out, text, strlen(text));
+}
+
 /* 1: there was one, and it is appended or too large. */
 static int show_media(const json_t *bundle, struct tool_room *room, struct buffer *out,
                       bool *ret_cut)
@@ -106,6 +117,8 @@ static int show_media(const json_t *bundle, struct tool_room *room, struct buffe
         }
         out->length = before;
         *ret_cut = true;
+        if (r == -ENOSPC && append_absence(media[i], json_string_length(data), out) == 0)
+            return 1;
         if (r == -ENOMEM)
             return r;
     }

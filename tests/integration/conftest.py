@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import host
+from prompt import Prompt
 from service import IMAGE, Service, sanitized
 
 
@@ -229,3 +230,31 @@ def box(shop):
     sandbox = shop.create()
     yield sandbox
     sandbox.close()
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def start(service, folder):
+    """Start prompts; they are ended with the test, and so are their sandboxes."""
+    before = set(service.sandboxes())
+    made = []
+
+    def begin(*arguments, **options):
+        made.append(Prompt(options.pop("of", service), folder, *arguments, **options))
+        return made[-1]
+
+    yield begin
+    for prompt in made:
+        prompt.child.close(force=True)
+    for left in set(service.sandboxes()) - before:
+        service.delete(f"/sandbox/{left}")
+
+
+@pytest.fixture
+def prompt(start):
+    """One in a new sandbox, ready for the first cell."""
+    prompt = start()
+    prompt.until_prompt(1)
+    return prompt

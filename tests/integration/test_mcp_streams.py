@@ -6,7 +6,9 @@ import time
 
 import requests
 
-from test_mcp_hostile import initialize, message, post
+import host
+from mcp_client import run_session
+from test_mcp_hostile import META, MODERN, error, initialize, message, modern, post
 
 
 class Listening:
@@ -84,8 +86,120 @@ def test_a_silent_call_becomes_a_stream(service, sandbox):
 
 def test_open_streams_do_not_delay_the_end(private):
     service = private().start()
-    with Listening(service, "/sse") as one, Listening(service, "/mcp", **initialize(service)) as two:
-        assert one.answer.status_code == two.answer.status_code == 200
+    with (
+        Listening(service, "/sse") as one,
+        Listening(service, "/mcp", **initialize(service)) as two,
+        Subscribed(service, {}) as three,
+    ):
+        assert one.answer.status_code == two.answer.status_code == three.answer.status_code == 200
         before = time.monotonic()
         assert service.stop(signal.SIGTERM) == 0
         assert time.monotonic() - before < 4
+
+
+# ---- subscriptions/listen ------------------------------------------------------------------------
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+class Subscribed(Listening):
+    """POST of subscriptions/listen: an iterator of messages."""
+
+    def __init__(self, service, notifications, id=1):
+        self.session = requests.Session()
+        self.session.trust_env = False
+        headers = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "subscriptions/listen"}
+        body = message("subscriptions/listen", {"notifications": notifications, "_meta": META}, id)
+        self.answer = self.session.post(service.url + "/mcp", json=body, headers=headers, stream=True, timeout=30)
+        self.lines = self.answer.iter_lines(chunk_size=1)
+
+
+def test_listening(service, sandbox):
+    """The promise first, which has only what is kept; then changes, each with the id of the request, in its own type."""
+    uri, other = f"husk://{sandbox.id}/log.txt", f"husk://{sandbox.id}/ü%20\"b"
+    for id in (7, "7"):
+        wish = {"resourceSubscriptions": [uri, "husk://nobody/x", other, "file:///etc/passwd"], "toolsListChanged": True}
+        with Subscribed(service, wish, id) as stream:
+            assert stream.answer.status_code == 200 and stream.answer.headers["Content-Type"] == "text/event-stream"
+            meta = {SUBSCRIPTION: id}
+            honoured = {"resourceSubscriptions": [uri, other]}
+            assert stream.next() == {
+                "jsonrpc": "2.0",
+                "method": "notifications/subscriptions/acknowledged",
+                "params": {"_meta": meta, "notifications": honoured},
+            }
+            for code in ("open('log.txt', 'w').write('1')", "import os; os.remove('log.txt')"):
+                sandbox.run(code)
+                assert stream.next() == {
+                    "jsonrpc": "2.0",
+                    "method": "notifications/resources/updated",
+                    "params": {"_meta": meta, "uri": uri},
+                }
+    with Subscribed(service, {"promptsListChanged": True}) as stream:
+        assert stream.next()["params"]["notifications"] == {}
+
+
+def test_listening_to_what_is_none(service, sandbox):
+    uri = f"husk://{sandbox.id}/x"
+    wrong = [None, 5, [], "x", {"resourceSubscriptions": "x"}, {"resourceSubscriptions": [5]}, {"toolsListChanged": "yes"}]
+    wrong += [{"resourceSubscriptions": [uri] * 65}, {"resourceSubscriptions": [uri + "\0"]}]
+    for wish in wrong:
+        error(modern(service, "subscriptions/listen", {"notifications": wish}), 200, -32602)
+    error(modern(service, "subscriptions/listen"), 200, -32602)
+    error(post(service, message("subscriptions/listen", {"notifications": {}})), 200, -32601)
+
+
+def test_too_much_to_listen_to(private):
+    """There is room again when somebody leaves; and what one has does not keep sessions from watching their own."""
+    service = private().start()
+    sandbox = service.create()
+    streams = []
+    wish = {"resourceSubscriptions": [f"husk://{sandbox.id}/{i}" for i in range(64)]}
+    for _ in range(4):
+        streams.append(Subscribed(service, wish))
+        assert len(streams[-1].next()["params"]["notifications"]["resourceSubscriptions"]) == 64
+    error(modern(service, "subscriptions/listen", {"notifications": wish}), 200, -32603)
+    streams.pop().__exit__()
+
+    def room():
+        with Subscribed(service, wish) as stream:
+            return "error" not in stream.next()
+
+    host.until(room, 20, "room")
+    for stream in streams:
+        stream.__exit__()
+
+
+def test_a_sandbox_that_ends_is_a_change(service, create):
+    sandbox = create()
+    sandbox.run("open('x', 'w').close()")
+    uri = f"husk://{sandbox.id}/x"
+    with Subscribed(service, {"resourceSubscriptions": [uri]}) as stream:
+        assert stream.next()["method"].endswith("acknowledged")
+        sandbox.close()
+        assert stream.next()["params"]["uri"] == uri
+
+
+def test_listening_until_the_end(private):
+    """huskd's end is announced by the result."""
+    service = private().start()
+    with Subscribed(service, {}, "s") as stream:
+        assert stream.next()["method"].endswith("acknowledged")
+        assert service.stop(signal.SIGTERM) == 0
+        end = stream.next()
+        assert end["id"] == "s" and end["result"]["resultType"] == "complete" and end["result"]["_meta"][SUBSCRIPTION] == "s"
+        assert stream.next() is None
+
+
+def test_listening_with_the_python_sdk(service, sandbox):
+    uri = f"husk://{sandbox.id}/log.txt"
+
+    async def listen(client, way):
+        assert client.server_capabilities.resources.subscribe
+        async with client.listen(resource_subscriptions=[uri], tools_list_changed=True) as subscription:
+            assert subscription.honored.resource_subscriptions == [uri] and not subscription.honored.tools_list_changed
+            await client.call_tool("write_file", {"path": "log.txt", "content": "1", "sandbox_id": sandbox.id})
+            event = await anext(subscription)
+            assert event.uri == uri
+
+    run_session(service, "auto", listen)

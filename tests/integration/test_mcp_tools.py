@@ -426,23 +426,137 @@ async def test_a_full_disk(client, way):
     await call(client, "close_sandbox", sandbox_id=sandbox)
 
 
-@session
-async def test_resources_are_listed(client, way):
-    """Those of the sandboxes that a session has made. Of a caller of the modern era nothing is remembered."""
-    assert (await client.list_resources()).resources == []
-    boxes = [await new_sandbox(client) for _ in range(3)]
-    for box in boxes[:2]:
-        await call(client, "write_file", path=f"d/ü {box[:4]}.csv", content="a\n", sandbox_id=box)
-    await call(client, "execute_terminal_command", command="ln -s d link; mkfifo pipe", sandbox_id=boxes[0])
-    found = {resource.uri: resource for resource in (await client.list_resources()).resources}
-    expected = {f"husk://{box}/d/%C3%BC%20{box[:4]}.csv" for box in boxes[:2]}
-    assert set(found) == (set() if way == "auto" else expected)
-    for uri, resource in found.items():
-        assert (resource.mime_type, resource.size) == ("text/csv", 2) and resource.name.startswith("d/ü ")
-        assert (await client.read_resource(uri)).contents[0].text == "a\n"
-    await call(client, "execute_python_code", code="for i in range(3000): open(f'n{i}', 'w').close()", sandbox_id=boxes[2])
-    many = (await client.list_resources()).resources
-    assert way == "auto" or 500 < len(many) < 3002
+async def all_resources(client):
+    pages, cursor = [], None
+    while True:
+        page = await client.list_resources(cursor=cursor)
+        pages.append(page.resources)
+        cursor = page.next_cursor
+        if cursor is None:
+            return pages
+
+
+@pytest.mark.parametrize("way", ["legacy", "auto", "sse"])
+def test_resources_are_listed(private, way):
+    """Of the sandboxes that a session has made; where nothing is remembered of a caller, of all that it may see."""
+    service = private().start()
+    foreign = service.create()
+    foreign.run("open('foreign', 'w').close()")
+    others = set() if way != "auto" else {f"husk://{foreign.id}/foreign"}
+
+    async def look(client, way):
+        assert {resource.uri for resource in (await client.list_resources()).resources} == others
+        boxes = [await new_sandbox(client) for _ in range(3)]
+        for box in boxes[:2]:
+            await call(client, "write_file", path=f"d/ü {box[:4]}.csv", content="a\n", sandbox_id=box)
+        await call(client, "execute_terminal_command", command="ln -s d link; mkfifo pipe", sandbox_id=boxes[0])
+        found = {resource.uri: resource for resource in (await client.list_resources()).resources}
+        assert set(found) == others | {f"husk://{box}/d/%C3%BC%20{box[:4]}.csv" for box in boxes[:2]}
+        for uri in set(found) - others:
+            assert (found[uri].mime_type, found[uri].size) == ("text/csv", 2) and found[uri].name.startswith("d/ü ")
+            assert (await client.read_resource(uri)).contents[0].text == "a\n"
+
+        # Pages, of which none is long and none has what another one has.
+        await call(client, "execute_python_code", code="for i in range(3000): open(f'n{i}', 'w').close()", sandbox_id=boxes[2])
+        pages = await all_resources(client)
+        uris = [resource.uri for page in pages for resource in page]
+        assert len(pages) > 2 and len(uris) == len(set(uris))
+        assert set(uris) == set(found) | {f"husk://{boxes[2]}/n{i}" for i in range(3000)}
+
+        # A sandbox that ends between two pages takes its own files with it, and nothing else.
+        first = await client.list_resources()
+        assert first.next_cursor
+        await call(client, "close_sandbox", sandbox_id=boxes[2])
+        rest = await client.list_resources(cursor=first.next_cursor)
+        listed = {resource.uri for page in (first.resources, rest.resources) for resource in page}
+        assert {uri for uri in listed if boxes[2] not in uri} == set(found) and rest.next_cursor is None
+        for cursor in ("", "x", "0" * 36 + ".0", boxes[0], boxes[0] + ".", boxes[0] + ".-1", boxes[0] + ".1e3", boxes[0] + ".9999999"):
+            with pytest.raises(Exception, match="cursor"):
+                await client.list_resources(cursor=cursor)
+        assert (await client.list_resources(cursor="f" * 8 + "-ffff" * 3 + "-" + "f" * 12 + ".0")).resources == []
+
+    run_session(service, way, look)
+
+
+def test_resources_of_more_sandboxes_than_a_page_has(private):
+    service = private().start()
+    boxes = [service.create(memory_mb=64) for _ in range(18)]
     for box in boxes:
-        await call(client, "close_sandbox", sandbox_id=box)
-    assert (await client.list_resources()).resources == []
+        box.run("open('x.txt', 'w').close()")
+
+    async def look(client, way):
+        pages = await all_resources(client)
+        assert [len(page) for page in pages] == [16, 2]
+        assert {resource.uri for page in pages for resource in page} == {f"husk://{box.id}/x.txt" for box in boxes}
+
+    run_session(service, "auto", look)
+
+
+@session
+async def test_large_files(client, way):
+    """The SDK takes events of at most 1 MiB. Where answers are plain JSON they may be larger, and where they are events it is told
+    what to do instead."""
+    data = bytes(range(256)) * 12000
+    made = await call(client, "upload_file", path="large", data=base64.b64encode(data).decode())
+    sandbox, uri = made.structured_content["sandbox_id"], f"husk://{made.structured_content['sandbox_id']}/large"
+    if way == "sse":
+        for attempt in (client.call_tool("download_file", {"path": "large", "sandbox_id": sandbox}), client.read_resource(uri)):
+            with pytest.raises(Exception, match="read_file reads parts"):
+                await attempt
+    else:
+        assert blob_of(await call(client, "download_file", path="large", sandbox_id=sandbox))[2] == data
+        assert base64.b64decode((await client.read_resource(uri)).contents[0].blob) == data
+    parts = []
+    while sum(map(len, parts)) < len(data):
+        offset = sum(map(len, parts))
+        parts.append(blob_of(await call(client, "read_file", path="large", offset=offset, length=262144, sandbox_id=sandbox))[2])
+    assert b"".join(parts) == data
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+@session
+async def test_large_images(client, way):
+    """With progress the answer is an event, too: a model is told what it does not see, and sees the rest."""
+    code = "import time\nfrom IPython.display import display\nprint('drawn', flush=True); time.sleep(1.5)\n"
+    code += "for size in (1000, 200_000): display({'image/png': 'iVBORw0K' * size, 'text/plain': 'shape'}, raw=True)"
+
+    async def note(progress, total, message):
+        pass
+
+    result = await client.call_tool("execute_python_code", {"code": code}, progress_callback=note)
+    sandbox = result.structured_content["sandbox_id"]
+    assert len([item for item in result.content if item.type == "image"]) == 1
+    assert texts(result)[0] == "drawn\n" and "image/png of 1600000 bytes" in texts(result)[1] and "save it to a file" in texts(result)[1]
+    assert result.structured_content["truncated"]
+    if way != "sse":
+        plain = await call(client, "execute_python_code", code=code, sandbox_id=sandbox)
+        assert len([item for item in plain.content if item.type == "image"]) == 2 and not plain.structured_content["truncated"]
+    await call(client, "close_sandbox", sandbox_id=sandbox)
+
+
+def test_lists_while_folders_are_busy(private):
+    """Nothing is left out of a list because others list at the same time: it is whole, goes on with another page, or is refused."""
+    service = private().start()
+    boxes = [service.create(memory_mb=64) for _ in range(3)]
+    for box in boxes:
+        box.run("for i in range(300): open(f'n{i}', 'w').close()")
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "resources/list"}
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+    def list_all(_):
+        uris, params = [], {"_meta": meta}
+        while True:
+            body = {"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": params}
+            answer = service.post("/mcp", json=body, headers=headers).json()
+            if "error" in answer:
+                assert "Try again" in answer["error"]["message"]
+                return None
+            uris += [resource["uri"] for resource in answer["result"]["resources"]]
+            if "nextCursor" not in answer["result"]:
+                return uris
+            params = {"_meta": meta, "cursor": answer["result"]["nextCursor"]}
+
+    with ThreadPoolExecutor(24) as threads:
+        lists = list(threads.map(list_all, range(48)))
+    assert {len(uris) for uris in lists if uris is not None} == {900}
+    assert len(list_all(0)) == 900

@@ -214,21 +214,6 @@ def test_busy(sandbox):
     assert "upper" in complete(sandbox, "text.up")["matches"]
 
 
-def test_while_the_kernel_is_replaced(sandbox):
-    sandbox.run("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)")
-    restarted = later(sandbox.post, "restart")
-    statuses = set()
-
-    def ready():
-        statuses.add(sandbox.post("is_complete", json={"code": "1"}).status_code)
-        return restarted.done()
-
-    host.until(ready, 30, "the restart")
-    assert restarted.result().status_code == 200
-    assert statuses <= {200, 409, 503}
-    assert complete(sandbox, "pri")["matches"]
-
-
 def test_an_execution_waits_for_a_question(hostile):
     """It runs right after it, and the state that others see does not change meanwhile."""
     hostile.run("slow = Hostile(lambda: begin() or time.sleep(1) or ['late'])")
@@ -351,6 +336,13 @@ def fake(faking):
 
 def ask_fake(sandbox, what, content=None, route="complete"):
     return sandbox.post(route, json={"code": f"# fake: {what}\n{json.dumps(content)}"})
+
+
+def test_while_the_kernel_is_replaced(fake):
+    fake.run("# fake: silent_at_start")
+    later(fake.post, "restart")
+    fake.until_state("restarting")
+    assert "being replaced" in problem(ask_fake(fake, "reply"), 409, "sandbox_busy")["detail"]
 
 
 @pytest.mark.parametrize("route", ["complete", "inspect", "is_complete"])

@@ -85,7 +85,8 @@ def test_fork_bomb(create, bomb):
     assert time.monotonic() - started < 40
     assert sandbox.post("restart").status_code == 200
     assert sandbox.works()
-    assert len(sandbox.processes()) < 10, "a restart ends everything that the bomb left"
+    # They were killed before the new kernel was started, but may die after it: each has memory to give back.
+    host.until(lambda: len(sandbox.processes()) < 10, 20, "the end of everything that the bomb left")
 
 
 def test_closing_a_fork_bomb(service):

@@ -131,6 +131,23 @@ def test_forms_of_other_clients(shared):
         assert content(shared, expected) == next(data for header, data in parts if "file_path" not in header)
 
 
+def test_chunks_that_end_where_parts_begin(shared):
+    """All chunks come at once, and the file has to be made while the second one is there already."""
+    body = form(('name="file"; filename="chunks"', b"content"))
+    begin = body.index(b"content")
+    for cut in range(begin - 4, begin + 2):
+        chunks = [body[:cut], body[cut:]]
+        sent = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in [*chunks, b""])
+        with socket.create_connection(("127.0.0.1", shared.service.port), 30) as peer:
+            peer.sendall(
+                f"POST {shared.path}/upload?file_path=chunks{cut} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                "Content-Type: multipart/form-data; boundary=XX\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + sent
+            )
+            answer = b"".join(iter(lambda: peer.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+        assert content(shared, f"chunks{cut}") == b"content"
+
+
 def test_several_files(sandbox):
     files = [(f"f{i}.txt", b"%d" % i * i) for i in range(20)]
     answer = upload(sandbox, *files, file_path="many")
@@ -156,6 +173,18 @@ def test_put(sandbox):
     # Without a length, in chunks.
     answer = put(sandbox, "chunked", (b"part%d " % i for i in range(1000)))
     assert answer.status_code == 201 and content(sandbox, "chunked") == b"".join(b"part%d " % i for i in range(1000))
+
+
+@pytest.mark.parametrize("size", [1, 3, 50, 150, 1000])
+def test_form_in_chunks(service, sandbox, size):
+    """All of them in one packet: those behind the beginning of a file wait until there is a place for it."""
+    body = form(('name="file"; filename="a"', b"of a " * 100), ('name="file"; filename="b"', b""), ('name="file"; filename="c"', b"of c"))
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[at : at + size]), body[at : at + size]) for at in range(0, len(body), size))
+    head = f"POST {sandbox.path}/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=XX\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port), 10) as peer:
+        peer.sendall(head.encode() + chunks + b"0\r\n\r\n")
+        assert b" 200 " in peer.recv(1000).partition(b"\r\n")[0]
+    assert listing(sandbox) == {"a": 500, "b": 0, "c": 4} and content(sandbox, "a") == b"of a " * 100
 
 
 def test_expect_continue(shared):

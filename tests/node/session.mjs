@@ -1,11 +1,27 @@
-// A whole session with one of the TypeScript SDKs: node session.mjs v1|v1-sse|v2|v2-modern URL. Ends with status 0 if
-// everything was as it should be.
+// A whole session with one of the TypeScript SDKs: node session.mjs v1|v1-sse|v2|v2-modern URL, or with v1-stdio|v2-stdio|v2-modern-stdio
+// and the path of husk in addition. Ends with status 0 if everything was as it should be.
 import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 
-const [way, url] = process.argv.slice(2)
+const [way, url, husk] = process.argv.slice(2)
 const me = { name: 'husk-tests', version: '1' }
 
+// `husk mcp` is started in the working directory: what the SDK passes on of the environment is little.
+const stdio = { command: husk, args: ['mcp', '--url', url, '--root', '.'], cwd: process.cwd(), env: { ...process.env } }
+
+async function connectStdio() {
+  const v1 = way.startsWith('v1')
+  const { Client } = await import(v1 ? '@modelcontextprotocol/sdk/client/index.js' : '@modelcontextprotocol/client')
+  const { StdioClientTransport } = await import(v1 ? '@modelcontextprotocol/sdk/client/stdio.js' : '@modelcontextprotocol/client/stdio')
+  const mode = way.includes('modern') ? { versionNegotiation: { mode: { pin: '2026-07-28' } } } : {}
+  const client = new Client(me, mode)
+  await client.connect(new StdioClientTransport(stdio))
+  if (!v1) assert.equal(client.getProtocolEra(), way.includes('modern') ? 'modern' : 'legacy')
+  return client
+}
+
 async function connect() {
+  if (husk) return connectStdio()
   if (way === 'v1' || way === 'v1-sse') {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
     const client = new Client(me)
@@ -62,6 +78,31 @@ assert(text(await call('execute_terminal_command', { command: 'wc -c < d/notes.t
 assert(text(await call('list_files', { sandbox_id })).includes('d/notes.txt'))
 await call('delete_file', { path: 'd', sandbox_id })
 await call('read_file', { path: 'd/notes.txt', sandbox_id }, true)
+
+if (way === 'v2-modern') {
+  assert.equal(client.getServerCapabilities().resources.subscribe, true)
+  const uri = `husk://${sandbox_id}/t.txt`
+  const updated = new Promise((resolve) => client.setNotificationHandler('notifications/resources/updated', ({ params }) => resolve(params.uri)))
+  const subscription = await client.listen({ resourceSubscriptions: [uri, 'husk://nobody/x'] })
+  assert.deepEqual(subscription.honoredFilter.resourceSubscriptions, [uri])
+  await call('write_file', { path: 't.txt', content: 'changed', sandbox_id })
+  assert.equal(await updated, uri)
+  await subscription.close()
+  assert.equal(await subscription.closed, 'local')
+  assert((await client.listResources()).resources.some((resource) => resource.uri === uri))
+}
+
+if (husk) {
+  mkdirSync('project/node_modules', { recursive: true })
+  writeFileSync('project/node_modules/unwanted.js', '')
+  writeFileSync('project/main.py', 'answer = 42\n')
+  await call('copy_project', { local_path: 'project', path: 'p', sandbox_id })
+  assert.equal(text(await call('execute_python_code', { code: 'import os; names = os.listdir("p"); import p.main; names, p.main.answer', sandbox_id })), "(['main.py'], 42)")
+  await call('upload_file', { local_path: 'project/main.py', path: 'up.py', sandbox_id })
+  await call('download_file', { path: 'up.py', local_path: 'down/again.py', sandbox_id })
+  assert.equal(readFileSync('down/again.py', 'utf8'), 'answer = 42\n')
+  await call('upload_file', { local_path: '/etc/hostname', path: 'x', sandbox_id }, true)
+}
 
 const steps = []
 const slow = { name: 'execute_python_code', arguments: { code: "import time; print('go', flush=True); time.sleep(2.5)", sandbox_id } }

@@ -78,10 +78,10 @@ static void modern(void **state)
     is(judge("'method':'notifications/cancelled','params':{" META "}", none), MCP_MODERN);
     is(judge("'method':'notifications/cancelled'", (struct mcp_headers){.version = "2026-07-28"}),
        MCP_MODERN);
-    /* Where there are no headers none are missed. */
+    /* A transport of the legacy era carries nothing else. */
     is(judge("'id':1,'method':'tools/list','params':{" META "}",
-             (struct mcp_headers){.none = true}),
-       MCP_MODERN);
+             (struct mcp_headers){.handshake = true}),
+       MCP_LEGACY);
 }
 
 static void envelopes(void **state)

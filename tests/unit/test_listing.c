@@ -53,6 +53,36 @@ static void cut(void **state)
     }
 }
 
+/* Entries that an earlier page had, in pieces of any size. */
+static void skipped(void **state)
+{
+    (void)state;
+    static const char *const left[] = {
+        "{\"path\":\"a]\"}, {\"path\":\"b,\"}, {\"path\":\"\xc3\xbc\"}",
+        "{\"path\":\"b,\"}, {\"path\":\"\xc3\xbc\"}", "{\"path\":\"\xc3\xbc\"}"};
+    for (size_t skip = 0; skip < 5; skip++) {
+        for (size_t size = 1; size < sizeof whole; size++) {
+            struct listing listing = {.limit = 1000, .skip = skip};
+            struct buffer out = {0};
+            const char *entries;
+            size_t length;
+            for (size_t i = 0; i < strlen(whole); i += size)
+                listing_add(&listing, whole + i,
+                            strlen(whole) - i < size ? strlen(whole) - i : size);
+            bool good = listing_entries(&listing, &entries, &length);
+            assert_int_equal(good, skip < ARRAY_LENGTH(left));
+            if (good) {
+                assert_int_equal(listing_count(entries, length), ARRAY_LENGTH(left) - skip);
+                assert_int_equal(listing_append(&out, entries, length), 0);
+                assert_string_equal(buffer_text(&out), left[skip]);
+            }
+            buffer_free(&out);
+            listing_free(&listing);
+        }
+    }
+    assert_int_equal(listing_count("", 0), 0);
+}
+
 static void no_list(void **state)
 {
     (void)state;
@@ -68,6 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_of_it),
         cmocka_unit_test(cut),
+        cmocka_unit_test(skipped),
         cmocka_unit_test(no_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,9 +41,9 @@ if [[ " $phases " == *" root "* ]]; then
         curl -sf localhost:8000/sandbox/clock/execute -d '6 * 7' | grep -q '"42"' || { say "the clock jumped by $jump, and the sandbox is gone"; status=1; }
     done
     say "clock jumps: done"
-    pkill -INT -x huskd
+    kill -TERM "$(cat /run/husk/lock)" # huskd; a script's background job ignores SIGINT
     wait
-    say "ended: $(pgrep -c husk) processes, $(find /sys/fs/cgroup -name '*husk*' | wc -l) cgroups, $(grep -c husk /proc/mounts) mounts are left"
+    say "ended: $(cat /proc/[0-9]*/comm 2>/dev/null | grep -c "^husk") processes, $(find /sys/fs/cgroup -name '*husk*' | wc -l) cgroups, $(grep -c husk /proc/mounts) mounts are left"
     prepare
     (cd tests/integration && ../../build/venv/bin/python -B -m pytest -q -p no:cacheprovider "${core[@]}") >/tmp/root.log 2>&1
     result=$?
