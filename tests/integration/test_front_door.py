@@ -264,7 +264,9 @@ def test_giants_leave_nothing(private):
     send(200)
     before = memory(service)
     send(2000)
-    assert memory(service) - before < megabytes(10), "2,000 of them would be 28 MB"
+    # AddressSanitizer holds back 256 MB of what is freed; LeakSanitizer says at the end what was not.
+    limit = 300 << 20 if sanitized_huskd() else 10 << 20
+    assert memory(service) - before < limit, "2,000 of them would be 28 MB"
     assert service.stop() == 0
 
 
