@@ -279,17 +279,8 @@ static void log_request(const struct request *request, enum MHD_RequestTerminati
               unsent ? "not delivered" : NULL, NULL);
 }
 
-static void on_completed(void *user, struct MHD_Connection *connection _unused_, void **context,
-                         enum MHD_RequestTerminationCode how)
+static void end_request(struct server *server, struct request *request)
 {
-    struct server *server = user;
-    struct request *request = *context;
-    if (!request)
-        return;
-    *context = NULL;
-    /* Without a method libmicrohttpd refused it before we saw the headers. */
-    if (*request->method)
-        log_request(request, how);
     if (request->previous)
         request->previous->next = request->next;
     else
@@ -305,6 +296,32 @@ static void on_completed(void *user, struct MHD_Connection *connection _unused_,
     request_free(request);
 }
 
+static void on_completed(void *user, struct MHD_Connection *connection _unused_, void **context,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct server *server = user;
+    struct request *request = *context;
+    if (!request)
+        return;
+    *context = NULL;
+    /* Without a method libmicrohttpd refused it before we saw the headers. */
+    if (*request->method)
+        log_request(request, how);
+    end_request(server, request);
+}
+
+/* Of a target with very many parameters libmicrohttpd runs out of memory for the connection, and does not tell us that the
+ * request is over. */
+static void forget_requests(struct server *server, const struct peer *peer)
+{
+    struct request *next;
+    for (struct request *request = server->requests; request; request = next) {
+        next = request->next;
+        if (request->peer == peer && request->phase == REQUEST_NEW)
+            end_request(server, request);
+    }
+}
+
 static void on_connection(void *user, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -314,6 +331,7 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *context = peer_add(server->peers, info->connect_fd);
     } else {
+        forget_requests(server, *context);
         peer_remove(*context);
         *context = NULL;
     }

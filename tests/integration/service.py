@@ -81,6 +81,10 @@ def sanitized():
     return b"__asan_init" in (PROGRAMS / "husk-shim").read_bytes()
 
 
+def sanitized_huskd():
+    return b"__asan_init" in (PROGRAMS / "huskd").read_bytes()
+
+
 class Service:
     """One huskd with a state directory of its own, which may be stopped and started again. Without a warm pool, unless
     `pool` says otherwise (None: the default's): most tests are about sandboxes being made, and count what there is."""
