@@ -311,6 +311,12 @@ static int find_keeper(struct program *program, struct failure *why)
         return fail(why, r, "%.120s", program->config.state);
     r = connect_keeper(path, version, why);
     if (r == -ENOENT || r == -ECONNREFUSED) {
+        /* A socket that nobody listens to is what a service leaves that was killed, with all that was its. */
+        if (r == -ECONNREFUSED)
+            log_line(LOG_WARNING, "an earlier service ended without cleaning up, and its sandboxes "
+                                  "with it: starting clean");
+        else
+            log_line(LOG_INFO, "no service was here before: starting clean");
         r = anchor_start(&program->config, why);
         program->fresh = true;
         if (r == 0)

@@ -186,7 +186,9 @@ def test_anchor_killed(running):
     assert service.process.wait(15) != 0, "huskd cannot serve any more"
     assert "husk-anchor ended" in service.log()
     service.process = None
+    before = service.log()
     service.start()
+    assert "starting clean" in service.log().removeprefix(before)
     assert service.sandboxes() == {}
     assert service.create(name="survivor").works()
 
@@ -211,6 +213,7 @@ def test_everything_killed(running):
     host.until(lambda: not service.programs("husk-shim"), 10, "the end")
     assert list(service.state.iterdir())
     service.start()
+    assert "an earlier service ended without cleaning up" in service.log()
     assert service.sandboxes() == {} and service.create().works()
 
 
