@@ -160,9 +160,10 @@ static void greet(const struct repl *repl, const char *name)
 {
     if (repl->session->invocation->quiet)
         return;
-    printf("Husk %s, sandbox %s%s\n:help tells more, Ctrl-D ends.\n\n", husk_version(),
-           name ? name : repl->sandbox, repl->own && !repl->keep ? ", closed at the end" : "");
-    fflush(stdout);
+    _cleanup_free_ char *text = must_format(
+        "Husk %s, sandbox %s%s\n:help tells more, Ctrl-D ends.\n\n", husk_version(),
+        name ? name : repl->sandbox, repl->own && !repl->keep ? ", closed at the end" : "");
+    display_text(text, strlen(text));
 }
 
 static int prompt(struct repl *repl, const char *name)
