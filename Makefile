@@ -50,7 +50,7 @@ LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
 # The client: a library, static and shared, and the command, which links the static one.
-SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c percent.c text.c)
+SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c loopback.c percent.c text.c)
 SOURCES_husk        := $(wildcard client/command/*.c) $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
 LIBS_libhusk        := -lcurl -ljansson
 LIBS_husk           := $(LIBS_libhusk) -larchive -ledit -luuid

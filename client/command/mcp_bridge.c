@@ -62,6 +62,8 @@ static bool begins_session(const struct call *call)
 
 void call_answer(struct call *call, char *line)
 {
+    /* Whoever is told that it failed finds nothing of it. */
+    local_free(TAKE_POINTER(call->local));
     if (call->on_answer) {
         json_auto_t *answer = line ? message_parse(line, strlen(line)) : NULL;
         call->on_answer(call->user, answer);
@@ -332,6 +334,9 @@ static void cancel_done(void *user, const struct transfer_end *end _unused_)
 
 static void pass_cancellation(struct call *call)
 {
+    call->cancel_ms = now_ms() + BRIDGE_RETRY_MILLISECONDS;
+    if (call->canceller)
+        return;
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     struct transfer_order order = {.method = "POST",
                                    .path = "/mcp",
@@ -341,9 +346,7 @@ static void pass_cancellation(struct call *call)
                                    .milliseconds = BRIDGE_GOODBYE_MILLISECONDS,
                                    .done = cancel_done,
                                    .user = call};
-    call->cancel_ms = now_ms() + BRIDGE_RETRY_MILLISECONDS;
-    if (!call->canceller)
-        call->canceller = transfer_start(call->bridge->web, &order);
+    call->canceller = transfer_start(call->bridge->web, &order);
 }
 
 static struct call *find_call(const struct bridge *bridge, const json_t *id)
