@@ -96,7 +96,7 @@ static int ask(struct run *run, const struct husk_event *event)
     struct husk_error error;
     bool stopped;
     _cleanup_free_ char *line =
-        terminal_ask(event->password, interrupter_descriptor(&run->interrupter), &stopped);
+        terminal_ask(interrupter_descriptor(&run->interrupter), &stopped);
     /* A line that was typed and shown has ended the line. */
     if (event->password || !line)
         write_all(STDOUT_FILENO, "\n", 1);
@@ -114,6 +114,8 @@ static int on_event(const struct husk_event *event, void *user)
         interrupter_started(&run->interrupter);
         run->repl->orphan = false;
     }
+    if (event->kind == HUSK_EVENT_INPUT)
+        terminal_listen(event->password);
     int r = display_event(&run->repl->display, event);
     return r == 0 && event->kind == HUSK_EVENT_INPUT ? ask(run, event) : r;
 }

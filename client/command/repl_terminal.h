@@ -8,6 +8,7 @@ void terminal_hush(void);
 /* As it was. */
 void terminal_unhush(void);
 
-/* A line that is typed, for free(); shown, unless it is a password. NULL: Ctrl-D (then *stopped is false), or `stop` became readable. The terminal is
- * hushed before and after. */
-char *terminal_ask(bool password, int stop, bool *stopped);
+/* A question is about to be shown: from now on what is typed is, too, unless it is a password. */
+void terminal_listen(bool password);
+/* A line that is typed, for free(). NULL: Ctrl-D (then *stopped is false), or `stop` became readable. The terminal is hushed again afterwards. */
+char *terminal_ask(int stop, bool *stopped);
