@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "command/mcp_local.h"
 #include "command/mcp_schema.h"
 #include "command/mcp_web.h"
@@ -93,12 +92,11 @@ static char *batch_error(const json_t *batch, int code, const char *text)
 
 void call_fail(struct call *call, int code, const char *format, ...)
 {
-    char text[600];
+    char text[MESSAGE_SENTENCE];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    message_sentence(text, format, arguments);
     va_end(arguments);
-    text[utf8_prefix(text, strlen(text))] = '\0';
     if (begins_session(call))
         mcp_session_answered(call->bridge, NULL, NULL);
     if (!expects_answer(call))

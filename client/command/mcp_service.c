@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "command/mcp_bridge.h"
 #include "command/mcp_web.h"
 #include "command/options.h"
+#include "command/state_path.h"
 #include "husk/limits.h"
 
 enum {
@@ -43,27 +43,12 @@ static char *listen_address(const char *url)
                 curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
                 curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK;
     if (good && strncasecmp(url, "http://", 7) == 0 && is_loopback(host))
-        address = must_format("%s:%s", strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host, port);
+        address =
+            must_format("%s:%s", strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host, port);
     curl_free(host);
     curl_free(port);
     curl_url_cleanup(parts);
     return address;
-}
-
-/* Folders are made, as they are below ~/.local. */
-static char *log_path(void)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if ((!state || *state != '/') && (!home || *home != '/'))
-        return must_copy("");
-    char *path = state && *state == '/' ? must_format("%s/husk/huskd.log", state)
-                                        : must_format("%s/.local/state/husk/huskd.log", home);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-    return path;
 }
 
 int service_init(struct bridge *bridge, bool start, const struct words *arguments,
@@ -80,7 +65,9 @@ int service_init(struct bridge *bridge, bool start, const struct words *argument
     if (!service->listen)
         return fail_plain(why, EINVAL, "--start cannot start a huskd at %s: only on this machine",
                           web_url(bridge->web));
-    service->log = log_path();
+    service->log = state_path("huskd.log");
+    if (!service->log)
+        service->log = must_copy("");
     return 0;
 }
 

@@ -24,10 +24,10 @@ struct level {
 struct walk {
     int top;
     bool begun;
-    bool enter; /* the entry that came last is a folder to go into */
+    bool enter;                                /* the entry that came last is a folder to go into */
     struct level levels[MAX_PORTER_DEPTH + 1]; /* as deep as the service takes */
-    size_t depth;       /* levels that there are */
-    struct buffer path; /* of the entry that came last */
+    size_t depth;                              /* levels that there are */
+    struct buffer path;                        /* of the entry that came last */
 };
 
 struct walk *walk_new(int folder)

@@ -13,8 +13,9 @@
 struct walk;
 
 struct walk_entry {
-    int folder;       /* that it is in; of the walk */
-    const char *name; /* in there; "." is the folder that the walk began with. Both live until the next one */
+    int folder; /* that it is in; of the walk */
+    const char *
+        name; /* in there; "." is the folder that the walk began with. Both live until the next one */
     const char *path; /* below that: "a/b"; "" is itself */
     struct stat status;
 };

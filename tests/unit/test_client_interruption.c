@@ -31,7 +31,8 @@ static void read_lines(void *user _unused_)
     child_check(pipe(ends) == 0 && dup2(ends[0], STDIN_FILENO) == STDIN_FILENO);
     child_check(write(ends[1], "one\n\nlast", 9) == 9 && close(ends[1]) == 0);
     _cleanup_free_ char *one = terminal_read_line(false), *two = terminal_read_line(true);
-    _cleanup_free_ char *last = terminal_read_until(-1, &stopped), *none = terminal_read_line(false);
+    _cleanup_free_ char *last = terminal_read_until(-1, &stopped),
+                        *none = terminal_read_line(false);
     child_check(one && !strcmp(one, "one") && two && !*two && last && !strcmp(last, "last"));
     child_check(!none && !stopped);
 }

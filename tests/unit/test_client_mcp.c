@@ -258,13 +258,13 @@ static void test_headers(void **state _unused_)
         {"a\\u0000b", "Mcp-Name: =?base64?YQBi?="},
         {"\xe6\x95\xb0", "Mcp-Name: =?base64?5pWw?="},
         {"\x7f", "Mcp-Name: =?base64?fw==?="},
-        {"", "Mcp-Name: =?base64?" "?="},
+        {"", "Mcp-Name: =?base64?"
+             "?="},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct message message;
-        _cleanup_free_ char *text =
-            must_format("{\"id\":1,\"method\":\"tools/call\"," META ",\"name\":\"%s\"}}",
-                        cases[i].name);
+        _cleanup_free_ char *text = must_format(
+            "{\"id\":1,\"method\":\"tools/call\"," META ",\"name\":\"%s\"}}", cases[i].name);
         message_read(&message, text, strlen(text));
         assert_int_equal(message.kind, MESSAGE_REQUEST);
         _cleanup_free_ char *version = message_header(&message, HEADER_VERSION);
@@ -286,8 +286,9 @@ static void test_answers(void **state _unused_)
 {
     json_auto_t *id = json_integer(7);
     _cleanup_free_ char *error = message_error(id, ERROR_INTERNAL, "no\n");
-    assert_string_equal(error, "{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":-32603,\"message\":"
-                               "\"no\\n\"}}");
+    assert_string_equal(error,
+                        "{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":-32603,\"message\":"
+                        "\"no\\n\"}}");
     _cleanup_free_ char *nobody = message_error(NULL, ERROR_PARSE, "no");
     assert_string_equal(nobody, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,"
                                 "\"message\":\"no\"}}");

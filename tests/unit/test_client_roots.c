@@ -61,8 +61,9 @@ static void open_one(struct roots *roots, const char *name)
 
 static void test_reading(void **state _unused_)
 {
-    static const char *const good[] = {"open/file", "open/./file", "open//file", "open/link",
-                                       "open/inner/../file", "other/file", "other/link"};
+    static const char *const good[] = {"open/file", "open/./file",        "open//file",
+                                       "open/link", "open/inner/../file", "other/file",
+                                       "other/link"};
     static const char *const bad[] = {"secret",           "opener/file",    "open/../secret",
                                       "open/up",          "open/absolute",  "open/parent/secret",
                                       "open/pipe",        "open/none",      "open/file/",
@@ -107,7 +108,7 @@ static void test_writing(void **state _unused_)
         {"open/parent/new"},
         {"open/parent/made/new"},
         {"open/.."},
-        {"open/inner/.."  , "given", "open"},
+        {"open/inner/..", "given", "open"},
         {"opener/new"},
         {"new"},
         {"open/file/new"},
