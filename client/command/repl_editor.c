@@ -283,6 +283,8 @@ static void read_line(struct editor *editor)
     editor->searching = false;
     editor->pressed = editor->kept ? KEY_RESTORE : -1;
     editor_leave_history(editor);
+    /* libedit would show the prompt first: what somebody types in between would be shown by the terminal, line ends and all. */
+    el_wset(editor->line, EL_PREP_TERM, 1);
     el_wgets(editor->line, &length);
     if (editor->end == END_NONE)
         editor->end = END_GONE;

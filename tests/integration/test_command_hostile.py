@@ -3,9 +3,10 @@
 import pexpect
 import pytest
 
+import host
 from fake_husk import FakeHusk, answer
 from husk_command import Husk, ended
-from prompt import Prompt
+from prompt import CONTROL_C, ENTER, Prompt
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b5n\x7fz"
 SEQUENCES = ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\x7f")
@@ -56,3 +57,30 @@ def test_a_name_is_one_line_for_a_script(folder):
         rows = [line.split("\t") for line in husk.out("files", "x").splitlines()]
         assert rows == [["1", "m", "a␊7␉2026-01-01T00:00:00Z␉forged"], ["2", "", "b c"]]
         assert husk.json("files", "x") == files
+
+
+def hang(peer):
+    while peer.recv(65536):
+        pass
+
+
+@pytest.mark.parametrize("words", [[], ["box"]])
+def test_a_prompt_whose_service_hangs_can_be_left(folder, words):
+    with FakeHusk(hang) as fake, Prompt(fake, folder, *words) as prompt:
+        host.until(lambda: fake.requests, 30, "the first call")
+        prompt.send(CONTROL_C)
+        prompt.child.expect(pexpect.EOF, timeout=30)
+        prompt.child.close()
+        assert prompt.child.exitstatus == 130
+
+
+@pytest.mark.parametrize("cell", [":files", ":restart", "name?"])
+def test_calls_of_the_prompt_can_be_given_up(folder, cell):
+    whole = answer({"status": "complete"})
+    answers = [answer({"sandbox_id": "box"}), *([whole] if cell == "name?" else []), hang, answer({})]
+    with FakeHusk(*answers) as fake, Prompt(fake, folder) as prompt:
+        prompt.until_prompt(1)
+        prompt.send(cell, ENTER)
+        host.until(lambda: len(fake.requests) == len(answers) - 1, 30, "the call")
+        prompt.send(CONTROL_C)
+        prompt.until(lambda: prompt.raw.count("In [1]: ") > 1 and "cancelled" in prompt.raw or "Given up" in prompt.raw, "the next prompt")
