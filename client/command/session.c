@@ -48,8 +48,8 @@ int session_failed(const struct session *session)
 
 int session_print(const char *text)
 {
-    bool good = say_text(STDOUT_FILENO, text, strlen(text)) == 0 &&
-                say_text(STDOUT_FILENO, "\n", 1) == 0;
+    bool good =
+        say_text(STDOUT_FILENO, text, strlen(text)) == 0 && say_text(STDOUT_FILENO, "\n", 1) == 0;
     return good ? EXIT_GOOD : EXIT_LOCAL;
 }
 
