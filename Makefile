@@ -50,7 +50,7 @@ LIBS_husk-fetcher   := -ljansson -lsodium -luuid
 LIBS_husk-shim      := -lzmq -ljansson -lsodium -luuid
 LIBS_husk-porter    := -larchive -luuid
 # The client: a library, static and shared, and the command, which links the static one.
-SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c percent.c text.c)
+SOURCES_libhusk     := $(wildcard client/library/*.c) $(addprefix src/base/,buffer.c clock.c fdio.c loopback.c percent.c text.c)
 SOURCES_husk        := $(wildcard client/command/*.c) $(filter-out $(LINKS),$(wildcard src/base/*.c)) $(wildcard src/loop/*.c)
 LIBS_libhusk        := -lcurl -ljansson
 LIBS_husk           := $(LIBS_libhusk) -larchive -ledit -luuid
@@ -201,11 +201,12 @@ $(BUILD)/unit/%: tests/unit/%.c $(call objects,$(TESTABLE))
 	    -lcmocka $(LIBS_test) -o $@
 
 LIBS_test := $(sort $(LIBS_huskd) $(LIBS_husk-keeper) $(LIBS_husk-shim) $(LIBS_husk-porter) $(LIBS_libhusk))
+FUZZED = $(TESTABLE)
 $(BUILD)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/fuzz.h $(call objects,$(TESTABLE))
 	@mkdir -p $(@D)
 	@echo "  test    $<"
 	@$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Wno-missing-prototypes $(LINKING) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=must_alloc \
-	    $< tests/fuzz/replay.c $(call objects,$(TESTABLE)) $(LIBS_test) -o $@
+	    $< tests/fuzz/replay.c $(call objects,$(FUZZED)) $(LIBS_test) -o $@
 
 FUZZ_FLAGS := -std=gnu17 -D_GNU_SOURCE -DHUSK_LIBEXEC_DIR='""' -Iinclude -Isrc -Iclient -O1 -g -fno-omit-frame-pointer \
               -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -216,14 +217,19 @@ $(BUILD)/fuzz/objects/%.o: %.c
 
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(TESTABLE))
 	@echo "  fuzzer  $@"
-	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer $< $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(TESTABLE)) $(LIBS_test) -o $@
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer $< $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(FUZZED)) $(LIBS_test) -o $@
 
 fuzz: packages-build packages-fuzz ## look for inputs that break a parser, FUZZ_SECONDS=60 for each of them (corpora: tests/fuzz/corpus)
 	@$(MAKE) --no-print-directory -j$$(nproc) $(FUZZERS)
 	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
-# Those of the client link the client: the service may have the same names.
+# Those of the client link the client: the service may have the same names. Its fuzz target is the network itself.
 CLIENT_TESTABLE := $(filter-out %/main.c,$(SOURCES_husk))
+CLIENT_FUZZED   := $(sort $(filter-out %/transfer.c,$(SOURCES_libhusk)) $(addprefix client/command/,base64.c defuse.c mcp_events.c mcp_message.c) \
+                     $(filter-out $(LINKS),$(wildcard src/base/*.c)))
+$(BUILD)/replay/fuzz_client $(BUILD)/fuzz/fuzz_client: FUZZED = $(CLIENT_FUZZED)
+$(BUILD)/replay/fuzz_client: $(call objects,$(CLIENT_FUZZED))
+$(BUILD)/fuzz/fuzz_client: $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(CLIENT_FUZZED))
 $(BUILD)/unit/test_client_%: tests/unit/test_client_%.c $(call objects,$(CLIENT_TESTABLE)) $(BUILD)/libhusk.a
 	@mkdir -p $(@D)
 	@echo "  test    $<"

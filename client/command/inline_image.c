@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
-#include "base/text.h"
+#include "command/base64.h"
 
 enum {
     KITTY_CHUNK = 4096,   /* bytes of base64 in one sequence */
@@ -70,23 +70,6 @@ static bool is_png(const unsigned char *data, size_t length)
     return width > 0 && width <= MAX_DIMENSION && height > 0 && height <= MAX_DIMENSION;
 }
 
-static char *base64(const unsigned char *data, size_t length, size_t *ret)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *text = malloc((length + 2) / 3 * 4 + 1), *out = text;
-    for (size_t i = 0; text && i < length; i += 3) {
-        size_t left = length - i;
-        uint32_t bits = (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
-                        (left > 2 ? data[i + 2] : 0);
-        *out++ = digits[bits >> 18];
-        *out++ = digits[bits >> 12 & 63];
-        *out++ = left > 1 ? digits[bits >> 6 & 63] : '=';
-        *out++ = left > 2 ? digits[bits & 63] : '=';
-    }
-    *ret = (size_t)(out - text);
-    return text;
-}
-
 static int append_kitty(struct buffer *out, const char *text, size_t length)
 {
     for (size_t done = 0; done < length;) {
@@ -105,7 +88,7 @@ int inline_image(enum inline_protocol protocol, const void *png, size_t length, 
     if (protocol == INLINE_NONE || !is_png(png, length))
         return -EINVAL;
     size_t count;
-    _cleanup_free_ char *text = base64(png, length, &count);
+    _cleanup_free_ char *text = base64_encode(png, length, &count);
     if (!text)
         return -ENOMEM;
     if (protocol == INLINE_KITTY)

@@ -166,9 +166,6 @@ static const char *non_empty(const char *text)
 static int set_up(struct bridge *bridge, const struct options *options, const char *key,
                   struct failure *why)
 {
-    const char *url = options->line.invocation.url;
-    if (!url)
-        url = non_empty(getenv("HUSK_URL"));
     if (!key)
         key = options->line.invocation.api_key;
     if (!key)
@@ -176,7 +173,7 @@ static int set_up(struct bridge *bridge, const struct options *options, const ch
     if (options->line.words.count > 0 && !options->start)
         return fail_plain(why, EINVAL, "'%s' makes no sense without --start",
                           options->line.words.items[0]);
-    int r = web_new(url ? url : HUSK_DEFAULT_URL, key, &bridge->web, why);
+    int r = web_new(options->line.invocation.url, key, &bridge->web, why);
     if (r == 0)
         r = roots_open(&bridge->roots, options->roots.items, options->roots.count, why);
     if (r == 0)
@@ -218,7 +215,7 @@ int verb_mcp(const struct invocation *invocation, int argc, char **argv)
                                    {"root", '\0', OPTION_WORDS, &options.roots},
                                    {"api-key-file", '\0', OPTION_TEXT, &options.key_file},
                                    {}};
-    options.line.options = table;
+    options.line = (struct command_line){.options = table, .most = ANY_NUMBER};
     int status;
     if (!command_line_read(&options.line, invocation, argc, argv))
         status = options.line.status;

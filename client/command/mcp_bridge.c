@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "command/mcp_local.h"
 #include "command/mcp_schema.h"
 #include "command/mcp_web.h"
@@ -62,6 +61,8 @@ static bool begins_session(const struct call *call)
 
 void call_answer(struct call *call, char *line)
 {
+    /* Whoever is told that it failed finds nothing of it. */
+    local_free(TAKE_POINTER(call->local));
     if (call->on_answer) {
         json_auto_t *answer = line ? message_parse(line, strlen(line)) : NULL;
         call->on_answer(call->user, answer);
@@ -91,12 +92,11 @@ static char *batch_error(const json_t *batch, int code, const char *text)
 
 void call_fail(struct call *call, int code, const char *format, ...)
 {
-    char text[600];
+    char text[MESSAGE_SENTENCE];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    message_sentence(text, format, arguments);
     va_end(arguments);
-    text[utf8_prefix(text, strlen(text))] = '\0';
     if (begins_session(call))
         mcp_session_answered(call->bridge, NULL, NULL);
     if (!expects_answer(call))
@@ -332,6 +332,9 @@ static void cancel_done(void *user, const struct transfer_end *end _unused_)
 
 static void pass_cancellation(struct call *call)
 {
+    call->cancel_ms = now_ms() + BRIDGE_RETRY_MILLISECONDS;
+    if (call->canceller)
+        return;
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/json");
     struct transfer_order order = {.method = "POST",
                                    .path = "/mcp",
@@ -341,9 +344,7 @@ static void pass_cancellation(struct call *call)
                                    .milliseconds = BRIDGE_GOODBYE_MILLISECONDS,
                                    .done = cancel_done,
                                    .user = call};
-    call->cancel_ms = now_ms() + BRIDGE_RETRY_MILLISECONDS;
-    if (!call->canceller)
-        call->canceller = transfer_start(call->bridge->web, &order);
+    call->canceller = transfer_start(call->bridge->web, &order);
 }
 
 static struct call *find_call(const struct bridge *bridge, const json_t *id)

@@ -91,12 +91,11 @@ static void answer(struct call *call, bool is_error, const char *text, json_t *s
 
 _printf_(2, 3) static void refuse(struct call *call, const char *format, ...)
 {
-    char text[600];
+    char text[MESSAGE_SENTENCE];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    message_sentence(text, format, arguments);
     va_end(arguments);
-    text[utf8_prefix(text, strlen(text))] = '\0';
     answer(call, true, text, NULL);
 }
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "command/base64.h"
 #include "husk/limits.h"
 
 #define KEY_VERSION "io.modelcontextprotocol/protocolVersion"
@@ -104,24 +106,6 @@ bool message_is(const struct message *message, const char *method)
 
 /* --- headers ------------------------------------------------------------------------------------ */
 
-static char *base64(const char *text, size_t length)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *out = malloc(length / 3 * 4 + 5), *next = out;
-    for (size_t i = 0; out && i < length; i += 3) {
-        unsigned bits = (unsigned char)text[i];
-        bits = bits << 8 | (i + 1 < length ? (unsigned char)text[i + 1] : 0);
-        bits = bits << 8 | (i + 2 < length ? (unsigned char)text[i + 2] : 0);
-        *next++ = digits[bits >> 18];
-        *next++ = digits[bits >> 12 & 63];
-        *next++ = i + 1 < length ? digits[bits >> 6 & 63] : '=';
-        *next++ = i + 2 < length ? digits[bits & 63] : '=';
-    }
-    if (out)
-        *next = '\0';
-    return out;
-}
-
 /* A header can hold it as it is, and nobody takes it for something encoded. */
 static bool is_plain(const char *text, size_t length)
 {
@@ -141,7 +125,7 @@ static char *header(const char *name, const json_t *value)
         return NULL;
     if (is_plain(text, length))
         return must_format("%s: %s", name, text);
-    _cleanup_free_ char *encoded = base64(text, length);
+    _cleanup_free_ char *encoded = base64_encode(text, length, NULL);
     return encoded ? must_format("%s: =?base64?%s?=", name, encoded) : NULL;
 }
 
@@ -165,6 +149,12 @@ char *message_header(const struct message *message, enum message_header which)
             return header("Mcp-Name", json_object_get(message->params, named[i].member));
     }
     return NULL;
+}
+
+void message_sentence(char text[MESSAGE_SENTENCE], const char *format, va_list arguments)
+{
+    (void)vsnprintf(text, MESSAGE_SENTENCE, format, arguments);
+    text[utf8_prefix(text, strlen(text))] = '\0';
 }
 
 /* --- writing ------------------------------------------------------------------------------------ */

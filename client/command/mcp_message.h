@@ -5,6 +5,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -55,6 +56,13 @@ enum message_header {
     HEADER_COUNT
 };
 char *message_header(const struct message *message, enum message_header which);
+
+/* What is said to a model, cut at a whole character. */
+enum {
+    MESSAGE_SENTENCE = 600 /* bytes, with a NUL */
+};
+void message_sentence(char text[MESSAGE_SENTENCE], const char *format, va_list arguments)
+    _printf_(2, 0);
 
 /* An answer as one line, owned; NULL: memory is out. `id` may be NULL. */
 char *message_error(const json_t *id, int code, const char *text);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,11 +17,12 @@
 #include "base/failure.h"
 #include "base/fdio.h"
 #include "base/log.h"
+#include "base/loopback.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "command/mcp_bridge.h"
 #include "command/mcp_web.h"
 #include "command/options.h"
+#include "command/state_path.h"
 #include "husk/limits.h"
 
 enum {
@@ -41,29 +42,13 @@ static char *listen_address(const char *url)
     bool good = curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
                 curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
                 curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK;
-    if (good && starts_with(url, "http://") &&
-        (strcmp(host, "localhost") == 0 || starts_with(host, "127.") || strcmp(host, "[::1]") == 0))
-        address = must_format("%s:%s", strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port);
+    if (good && strncasecmp(url, "http://", 7) == 0 && is_loopback(host))
+        address =
+            must_format("%s:%s", strcasecmp(host, "localhost") == 0 ? "127.0.0.1" : host, port);
     curl_free(host);
     curl_free(port);
     curl_url_cleanup(parts);
     return address;
-}
-
-/* Folders are made, as they are below ~/.local. */
-static char *log_path(void)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if ((!state || *state != '/') && (!home || *home != '/'))
-        return must_copy("");
-    char *path = state && *state == '/' ? must_format("%s/husk/huskd.log", state)
-                                        : must_format("%s/.local/state/husk/huskd.log", home);
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-    return path;
 }
 
 int service_init(struct bridge *bridge, bool start, const struct words *arguments,
@@ -74,11 +59,15 @@ int service_init(struct bridge *bridge, bool start, const struct words *argument
     service->arguments = arguments;
     if (!start)
         return 0;
+    if (arguments->count > MAX_HUSKD_ARGUMENTS)
+        return fail_plain(why, E2BIG, "huskd can be given %d arguments here", MAX_HUSKD_ARGUMENTS);
     service->listen = listen_address(web_url(bridge->web));
     if (!service->listen)
         return fail_plain(why, EINVAL, "--start cannot start a huskd at %s: only on this machine",
                           web_url(bridge->web));
-    service->log = log_path();
+    service->log = state_path("huskd.log");
+    if (!service->log)
+        service->log = must_copy("");
     return 0;
 }
 
@@ -149,7 +138,7 @@ static void start(struct bridge *bridge)
     struct service *service = &bridge->service;
     _cleanup_free_ char *program = find_huskd();
     const char *arguments[MAX_HUSKD_ARGUMENTS + 4] = {program, "--listen", service->listen};
-    for (size_t i = 0; i < MAX_HUSKD_ARGUMENTS && i < service->arguments->count; i++)
+    for (size_t i = 0; i < service->arguments->count; i++)
         arguments[3 + i] = service->arguments->items[i];
     log_event(LOG_INFO, "starting huskd", "program", program, "listen", service->listen, "log",
               service->log, NULL);

@@ -8,9 +8,10 @@
 #include "base/attributes.h"
 #include "base/buffer.h"
 #include "base/failure.h"
+#include "base/loopback.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "command/mcp_events.h"
+#include "husk.h"
 #include "husk/limits.h"
 
 enum {
@@ -48,26 +49,35 @@ struct transfer {
 
 /* --- all of them -------------------------------------------------------------------------------- */
 
-/* False: it is no URL. */
-static bool read_url(const char *url, bool *ret_loopback)
+/* The library knows what an address is, where one is found if none is given, and what of it must not be repeated. */
+static int read_url(const char *url, char **ret, struct failure *why)
+{
+    struct husk *husk;
+    struct husk_error error;
+    if (husk_new(&(struct husk_options){.url = url}, &husk, &error) < 0)
+        return fail_plain(why, EINVAL, "%s", error.message);
+    *ret = must_copy(husk_url(husk));
+    husk_free(husk);
+    return 0;
+}
+
+static bool is_local(const char *url)
 {
     CURLU *parts = curl_url();
     char *host = NULL;
-    bool good = (starts_with(url, "http://") || starts_with(url, "https://")) && parts &&
-                curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-                curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK;
-    *ret_loopback = good && (strcmp(host, "localhost") == 0 || starts_with(host, "127.") ||
-                             strcmp(host, "[::1]") == 0);
+    bool local = parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                 curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK && is_loopback(host);
     curl_free(host);
     curl_url_cleanup(parts);
-    return good;
+    return local;
 }
 
 int web_new(const char *url, const char *api_key, struct web **ret, struct failure *why)
 {
-    bool loopback;
-    if (!read_url(url, &loopback))
-        return fail_plain(why, EINVAL, "%s is not a URL: http://127.0.0.1:8000 would be one", url);
+    _cleanup_free_ char *known = NULL;
+    int r = read_url(url, &known, why);
+    if (r < 0)
+        return r;
     for (const char *c = api_key; c && *c; c++) {
         if (*c <= ' ' || *c > '~')
             return fail_plain(why, EINVAL, "the API key has characters that no key has");
@@ -77,12 +87,9 @@ int web_new(const char *url, const char *api_key, struct web **ret, struct failu
     struct web *web = must_alloc(sizeof *web);
     web->multi = curl_multi_init();
     husk_assert(web->multi != NULL);
-    size_t length = strlen(url);
-    while (length > 0 && url[length - 1] == '/')
-        length--;
-    web->url = must_format("%.*s", (int)length, url);
+    web->direct = is_local(known);
+    web->url = TAKE_POINTER(known);
     web->key = api_key ? must_format("Authorization: Bearer %s", api_key) : NULL;
-    web->direct = loopback;
     *ret = web;
     return 0;
 }
@@ -152,9 +159,21 @@ static bool says(const struct transfer *transfer, const char *type)
     return given && strncasecmp(given, type, strlen(type)) == 0;
 }
 
+/* A file that was cut looks like a whole one unless the answer told where it ends. */
+static bool tells_its_end(const struct transfer *transfer)
+{
+    struct curl_header *encoding = NULL;
+    curl_off_t length = -1;
+    (void)curl_easy_getinfo(transfer->handle, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    return length >= 0 || curl_easy_header(transfer->handle, "Transfer-Encoding", 0, CURLH_HEADER,
+                                           -1, &encoding) == CURLHE_OK;
+}
+
 static void finish(struct transfer *transfer, CURLcode code)
 {
     struct curl_header *session = NULL;
+    if (code == CURLE_OK && transfer->order.sink && !tells_its_end(transfer))
+        code = CURLE_PARTIAL_FILE;
     struct transfer_end end = {.code = code, .length = transfer->body.length};
     end.body = buffer_text(&transfer->body);
     end.why = *transfer->why ? transfer->why : curl_easy_strerror(code);

@@ -39,7 +39,7 @@ struct transfer_order {
     int64_t total; /* of the source; -1: not known */
     bool form;     /* the source is a file in a form */
     bool (*sink)(void *user, const char *data,
-                 size_t length); /* of the body of a 200; false: give up */
+                 size_t length); /* of the body of a 200, which must tell its end; false: give up */
     uint64_t milliseconds;       /* for all of it; 0: no limit */
     void (*message)(void *user, const char *text, size_t length); /* in an event; NULL: unwanted */
     void (*progress)(void *user, uint64_t done, uint64_t total);  /* NULL: unwanted */
@@ -47,7 +47,7 @@ struct transfer_order {
     void *user;
 };
 
-/* `url` without a slash at its end. `api_key` may be NULL. Both are copied. */
+/* `url` NULL: HUSK_URL, or where a service usually is. `api_key` may be NULL. Both are copied. */
 int web_new(const char *url, const char *api_key, struct web **ret, struct failure *why);
 struct web *web_free(struct web *web); /* cancels what is left; NULL ok, returns NULL */
 const char *web_url(const struct web *web);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/fdio.h"
 #include "base/memory.h"
 #include "command/link_path.h"
+#include "command/walk.h"
 #include "husk/limits.h"
 
 enum {
@@ -23,10 +23,12 @@ enum {
 };
 
 struct pack {
-    char *folder, *name;
+    char *shown; /* the folder, for sentences */
+    char *name;
+    int folder;
     char **excludes;
     size_t exclude_count;
-    FTS *walk; /* NULL: nothing is left to look at */
+    struct walk *walk;
     struct archive *archive;
     struct buffer ready; /* of the archive, not yet read */
     int file;            /* whose content comes next; -1: none */
@@ -39,73 +41,49 @@ struct pack {
 
 /* --- walking ------------------------------------------------------------------------------------- */
 
-static int by_name(const FTSENT **left, const FTSENT **right)
+static bool is_excluded(const struct pack *pack, const struct walk_entry *entry)
 {
-    return strcmp((*left)->fts_name, (*right)->fts_name);
-}
-
-static FTS *start_walk(char *folder)
-{
-    char *const paths[] = {folder, NULL};
-    return fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
-}
-
-/* Below the folder: "" is the folder itself. */
-static const char *path_below(const struct pack *pack, const FTSENT *entry)
-{
-    const char *path = entry->fts_path + strlen(pack->folder);
-    return path + strspn(path, "/");
-}
-
-static bool is_excluded(const struct pack *pack, const FTSENT *entry)
-{
-    for (size_t i = 0; entry->fts_level > 0 && i < pack->exclude_count; i++) {
-        if (fnmatch(pack->excludes[i], entry->fts_name, 0) == 0 ||
-            fnmatch(pack->excludes[i], path_below(pack, entry), FNM_PATHNAME) == 0)
+    for (size_t i = 0; *entry->path && i < pack->exclude_count; i++) {
+        if (fnmatch(pack->excludes[i], entry->name, 0) == 0 ||
+            fnmatch(pack->excludes[i], entry->path, FNM_PATHNAME) == 0)
             return true;
     }
     return false;
 }
 
-/* The next one that is not excluded: 1, 0 at the end, -errno. Folders come once, before what is in them. */
-static int next_entry(struct pack *pack, FTS *walk, FTSENT **ret, struct failure *why)
+static int unreadable(const struct pack *pack, const char *path, int code, struct failure *why)
 {
-    for (FTSENT *entry; (errno = 0, entry = fts_read(walk));) {
-        if (entry->fts_info == FTS_DP)
-            continue;
-        if (is_excluded(pack, entry)) {
-            (void)fts_set(walk, entry, FTS_SKIP);
-            continue;
-        }
-        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-            return fail(why, entry->fts_errno, "'%.150s' cannot be read", entry->fts_path);
-        if (entry->fts_level == 0 && entry->fts_info != FTS_D)
-            return fail(why, ENOTDIR, "'%.150s' cannot be packed", pack->folder);
-        *ret = entry;
-        return 1;
-    }
-    return errno ? fail(why, errno, "'%.150s' cannot be read", pack->folder) : 0;
+    if (code == -E2BIG)
+        return fail_plain(why, E2BIG,
+                          "'%.150s' has more than %d files: leave some out with --exclude",
+                          pack->shown, MAX_UNPACKED_ENTRIES);
+    return fail(why, code, "'%.100s%s%.100s' cannot be read", pack->shown, *path ? "/" : "", path);
 }
+
+/* The next one that is not excluded: 1, 0 at the end, -errno. Folders come once, before what is in them. */
+static int next_entry(const struct pack *pack, struct walk *walk, struct walk_entry *ret,
+                      struct failure *why)
+{
+    int r;
+    while ((r = walk_next(walk, ret)) > 0 && is_excluded(pack, ret))
+        walk_skip(walk);
+    return r < 0 ? unreadable(pack, ret->path, r, why) : r;
+}
+
+DEFINE_CLEANUP(struct walk, walk_free);
 
 static int look_at_all(struct pack *pack, struct failure *why)
 {
-    FTS *walk = start_walk(pack->folder);
-    if (!walk)
-        return fail(why, errno, "'%.150s' cannot be read", pack->folder);
+    _cleanup_(walk_free_cleanup) struct walk *walk = walk_new(pack->folder);
     uint64_t entries = 0;
-    FTSENT *entry;
+    struct walk_entry entry;
     int r;
     while ((r = next_entry(pack, walk, &entry, why)) > 0) {
-        if (entry->fts_info == FTS_F)
-            pack->counts.total_bytes += (uint64_t)entry->fts_statp->st_size;
-        if (++entries > MAX_UNPACKED_ENTRIES) {
-            r = fail_plain(why, E2BIG,
-                           "'%.150s' has more than %d files: leave some out with --exclude",
-                           pack->folder, MAX_UNPACKED_ENTRIES);
-            break;
-        }
+        if (S_ISREG(entry.status.st_mode))
+            pack->counts.total_bytes += (uint64_t)entry.status.st_size;
+        if (++entries > MAX_UNPACKED_ENTRIES)
+            return unreadable(pack, "", -E2BIG, why);
     }
-    (void)fts_close(walk);
     return r;
 }
 
@@ -122,7 +100,7 @@ static ssize_t on_block(struct archive *archive, void *user, const void *data, s
 
 static int archive_failed(struct pack *pack)
 {
-    return fail_plain(&pack->why, EIO, "'%.150s' cannot be packed: %s", pack->folder,
+    return fail_plain(&pack->why, EIO, "'%.150s' cannot be packed: %s", pack->shown,
                       archive_error_string(pack->archive));
 }
 
@@ -156,33 +134,32 @@ static int add_header(struct pack *pack, const char *path, const struct stat *st
     return good ? 0 : archive_failed(pack);
 }
 
-static int add_link(struct pack *pack, const FTSENT *entry)
+static int add_link(struct pack *pack, const struct walk_entry *entry)
 {
     char target[PATH_MAX];
-    ssize_t length = readlink(entry->fts_path, target, sizeof target - 1);
+    ssize_t length = readlinkat(entry->folder, entry->name, target, sizeof target - 1);
     if (length < 0)
-        return fail(&pack->why, errno, "'%.150s' cannot be read", entry->fts_path);
+        return unreadable(pack, entry->path, -errno, &pack->why);
     target[length] = '\0';
-    const char *path = path_below(pack, entry);
-    if (!link_stays(path, target)) {
-        leave_out(pack, path);
+    if (!link_stays(entry->path, target)) {
+        leave_out(pack, entry->path);
         return 0;
     }
-    return add_header(pack, path, entry->fts_statp, target);
+    return add_header(pack, entry->path, &entry->status, target);
 }
 
-static int begin_file(struct pack *pack, const FTSENT *entry)
+static int begin_file(struct pack *pack, const struct walk_entry *entry)
 {
     struct stat status;
-    _cleanup_close_ int fd =
-        open(entry->fts_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    _cleanup_close_ int fd = openat(entry->folder, entry->name,
+                                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) < 0)
-        return fail(&pack->why, errno, "'%.150s' cannot be read", entry->fts_path);
+        return unreadable(pack, entry->path, -errno, &pack->why);
     if (!S_ISREG(status.st_mode)) {
-        leave_out(pack, path_below(pack, entry));
+        leave_out(pack, entry->path);
         return 0;
     }
-    int r = add_header(pack, path_below(pack, entry), &status, NULL);
+    int r = add_header(pack, entry->path, &status, NULL);
     if (r < 0)
         return r;
     pack->file = TAKE_DESCRIPTOR(fd);
@@ -197,7 +174,7 @@ static int continue_file(struct pack *pack)
     size_t wanted = pack->rest < sizeof block ? (size_t)pack->rest : sizeof block;
     ssize_t n = wanted ? read_some(pack->file, block, wanted) : 0;
     if (n < 0)
-        return fail(&pack->why, (int)-n, "A file in '%.150s' cannot be read", pack->folder);
+        return fail(&pack->why, (int)-n, "A file in '%.150s' cannot be read", pack->shown);
     if (n > 0 && archive_write_data(pack->archive, block, (size_t)n) < 0)
         return archive_failed(pack);
     pack->rest -= (uint64_t)n;
@@ -210,7 +187,7 @@ static int continue_file(struct pack *pack)
 
 static int begin_next(struct pack *pack)
 {
-    FTSENT *entry;
+    struct walk_entry entry;
     int r = next_entry(pack, pack->walk, &entry, &pack->why);
     if (r < 0)
         return r;
@@ -218,16 +195,15 @@ static int begin_next(struct pack *pack)
         pack->over = true;
         return archive_write_close(pack->archive) < ARCHIVE_WARN ? archive_failed(pack) : 0;
     }
-    switch (entry->fts_info) {
-    case FTS_D:
-        return add_header(pack, path_below(pack, entry), entry->fts_statp, NULL);
-    case FTS_F:
-        return begin_file(pack, entry);
-    case FTS_SL:
-    case FTS_SLNONE:
-        return add_link(pack, entry);
+    switch (entry.status.st_mode & S_IFMT) {
+    case S_IFDIR:
+        return add_header(pack, entry.path, &entry.status, NULL);
+    case S_IFREG:
+        return begin_file(pack, &entry);
+    case S_IFLNK:
+        return add_link(pack, &entry);
     default:
-        leave_out(pack, path_below(pack, entry));
+        leave_out(pack, entry.path);
         return 0;
     }
 }
@@ -252,9 +228,6 @@ DEFINE_CLEANUP(struct pack, pack_free);
 
 static void copy_order(struct pack *pack, const struct pack_order *order)
 {
-    pack->folder = must_copy(order->folder);
-    for (size_t length = strlen(pack->folder); length > 1 && pack->folder[length - 1] == '/';)
-        pack->folder[--length] = '\0';
     pack->name = must_copy(order->name ? order->name : "");
     pack->excludes = must_alloc((order->exclude_count + 1) * sizeof *pack->excludes);
     for (size_t i = 0; i < order->exclude_count; i++)
@@ -277,20 +250,19 @@ int pack_new(const struct pack_order *order, struct pack **ret, struct failure *
     _cleanup_(pack_free_cleanup) struct pack *pack = must_alloc(sizeof *pack);
     pack->file = -1;
     copy_order(pack, order);
-    /* The link to a folder, named by the user, means the folder; links below it stay links. */
-    _cleanup_free_ char *real = realpath(pack->folder, NULL);
-    if (!real)
-        return fail(why, errno, "'%.150s' cannot be read", pack->folder);
-    free(pack->folder);
-    pack->folder = TAKE_POINTER(real);
+    /* The link to a folder, named by the user, means the folder; links below it stay links. From here on only this descriptor counts. */
+    pack->folder = open(order->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (pack->folder < 0)
+        return fail(why, errno, "'%.150s' cannot be read", order->folder);
+    pack->shown = realpath(order->folder, NULL);
+    if (!pack->shown)
+        pack->shown = must_copy(order->folder);
     int r = look_at_all(pack, why);
     if (r < 0)
         return r;
     if (open_archive(pack) < 0)
-        return fail(why, ENOMEM, "'%.150s' cannot be packed", pack->folder);
-    pack->walk = start_walk(pack->folder);
-    if (!pack->walk)
-        return fail(why, errno, "'%.150s' cannot be read", pack->folder);
+        return fail(why, ENOMEM, "'%.150s' cannot be packed", pack->shown);
+    pack->walk = walk_new(pack->folder);
     *ret = TAKE_POINTER(pack);
     return 0;
 }
@@ -301,14 +273,14 @@ struct pack *pack_free(struct pack *pack)
         return NULL;
     pack->unwanted = true; /* archive_write_fail() would lose memory */
     (void)archive_write_free(pack->archive);
-    if (pack->walk)
-        (void)fts_close(pack->walk);
+    walk_free(pack->walk);
     close_fd(pack->file);
+    close_fd(pack->folder);
     buffer_free(&pack->ready);
     for (size_t i = 0; i < pack->exclude_count; i++)
         free(pack->excludes[i]);
     free(pack->excludes);
-    free(pack->folder);
+    free(pack->shown);
     free(pack->name);
     free(pack);
     return NULL;

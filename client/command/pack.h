@@ -6,7 +6,8 @@
  *     if (r < 0 && pack_failure(pack)) … that is why: a file of this machine could not be read
  *
  * Packed are files, folders and links that stay below the folder. Other links, and pipes, sockets and devices, are left out and counted;
- * what cannot be read is a failure, so that nobody believes it is there. Memory is constant. One thread. */
+ * what cannot be read is a failure, so that nobody believes it is there. The folder is opened once; then all is found by descriptors (walk.h), so
+ * that nobody who changes it meanwhile can lead out of it. In memory are a block, and names. One thread. */
 #pragma once
 
 #include <stddef.h>

@@ -12,6 +12,7 @@
 #include "command/interruption.h"
 #include "command/repl_batch.h"
 #include "command/repl_history.h"
+#include "command/repl_interrupt.h"
 #include "command/repl_signal.h"
 #include "command/repl_terminal.h"
 #include "command/say.h"
@@ -164,9 +165,28 @@ static void greet(const struct repl *repl, const char *name)
 {
     if (repl->session->invocation->quiet)
         return;
-    printf("Husk %s, sandbox %s%s\n:help tells more, Ctrl-D ends.\n\n", husk_version(),
-           name ? name : repl->sandbox, repl->own && !repl->keep ? ", closed at the end" : "");
-    fflush(stdout);
+    _cleanup_free_ char *text = must_format(
+        "Husk %s, sandbox %s%s\n:help tells more, Ctrl-D ends.\n\n", husk_version(),
+        name ? name : repl->sandbox, repl->own && !repl->keep ? ", closed at the end" : "");
+    display_text(text, strlen(text));
+}
+
+/* A service may hang: Ctrl-C ends that, too. */
+static int find_at_prompt(struct repl *repl, const char *name)
+{
+    struct session *session = repl->session;
+    struct interrupter interrupter;
+    int r = interrupter_begin(&interrupter, session->husk, repl->messenger, "");
+    if (r < 0) {
+        say("No thread can be started: %s", strerror(-r));
+        return EXIT_LOCAL;
+    }
+    int status = find_sandbox(repl, name);
+    if (!repl_given_up(repl, &interrupter, &session->error))
+        return status;
+    if (!name && status != EXIT_GOOD)
+        say("Given up. If the service has made a sandbox, `husk ls` lists it.");
+    return leave_sandbox(repl, signals_ended() ? 128 + signals_ended() : EXIT_INTERRUPTED);
 }
 
 static int prompt(struct repl *repl, const char *name)
@@ -177,7 +197,7 @@ static int prompt(struct repl *repl, const char *name)
     if (husk_clone(session->husk, &session->helper, &session->error) < 0 ||
         husk_clone(session->husk, &repl->messenger, &session->error) < 0)
         return session_failed(session);
-    int status = find_sandbox(repl, name);
+    int status = find_at_prompt(repl, name);
     if (status != EXIT_GOOD)
         return status;
     struct history *history = history_open();

@@ -37,6 +37,8 @@
 #include "command/sandbox_options.h"
 #include "command/session.h"
 
+struct interrupter;
+
 struct repl {
     struct session *session; /* with husk and helper; borrowed */
     struct husk *messenger;
@@ -64,6 +66,9 @@ bool repl_inspect(struct repl *repl, const char *cell);
 /* For the editor; `user` is the repl. */
 struct husk_completeness *repl_completeness(const char *code, void *user);
 struct husk_completion *repl_complete(const char *code, size_t cursor, void *user);
+/* What Ctrl-C may end is over, with this error or none. True: it was given up. */
+bool repl_given_up(struct repl *repl, struct interrupter *interrupter,
+                   const struct husk_error *error);
 /* A sandbox stands ready: false, if none can be made; that was said. */
 bool repl_sandbox(struct repl *repl);
 

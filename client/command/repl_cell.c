@@ -114,17 +114,21 @@ static int on_event(const struct husk_event *event, void *user)
         run->repl->orphan = false;
     }
     if (event->kind == HUSK_EVENT_INPUT)
-        terminal_ask_begin(event->password);
+        terminal_listen(event->password);
     int r = display_event(&run->repl->display, event);
     return r == 0 && event->kind == HUSK_EVENT_INPUT ? ask(run, event) : r;
 }
 
-/* One that came too late must not hit the next call. */
-static void swallow_cancellation(struct repl *repl)
+bool repl_given_up(struct repl *repl, struct interrupter *interrupter,
+                   const struct husk_error *error)
 {
+    bool given_up = interrupter_end(interrupter);
     struct husk_health *health = NULL;
-    if (husk_health(repl->session->husk, &health, NULL) == 0)
+    /* A cancellation that came too late must not hit the next call. */
+    if (given_up && error->kind != HUSK_ERROR_CANCELLED &&
+        husk_health(repl->session->husk, &health, NULL) == 0)
         husk_health_free(health);
+    return given_up;
 }
 
 static int execute(struct repl *repl, const char *cell, struct husk_result **ret)
@@ -147,8 +151,7 @@ static int execute(struct repl *repl, const char *cell, struct husk_result **ret
         interrupter_started(&run.interrupter);
     r = husk_execute_streaming(session->husk, repl->sandbox, &code, on_event, &run, ret,
                                &session->error);
-    if (interrupter_end(&run.interrupter) && session->error.kind != HUSK_ERROR_CANCELLED)
-        swallow_cancellation(repl);
+    (void)repl_given_up(repl, &run.interrupter, &session->error);
     return r;
 }
 
@@ -197,12 +200,8 @@ static bool question_begin(struct repl *repl, struct interrupter *interrupter)
 static void question_end(struct repl *repl, struct interrupter *interrupter,
                          const struct husk_error *error)
 {
-    if (!interrupter_end(interrupter))
-        return;
-    if (error->kind != HUSK_ERROR_CANCELLED)
-        swallow_cancellation(repl);
     /* The editor drops what is typed. */
-    if (!signals_ended())
+    if (repl_given_up(repl, interrupter, error) && !signals_ended())
         raise(SIGINT);
 }
 
@@ -261,8 +260,14 @@ bool repl_inspect(struct repl *repl, const char *cell)
     struct session *session = repl->session;
     if (!repl_sandbox(repl))
         return true;
-    if (husk_inspect(session->husk, repl->sandbox, name, wcslen(wide), detail, &found,
-                     &session->error) < 0)
+    struct interrupter interrupter;
+    session->error = (struct husk_error){};
+    if (!question_begin(repl, &interrupter))
+        return true;
+    int r = husk_inspect(session->husk, repl->sandbox, name, wcslen(wide), detail, &found,
+                         &session->error);
+    (void)repl_given_up(repl, &interrupter, &session->error);
+    if (r < 0)
         tell(repl, &session->error, cell);
     else if (found->found)
         display_text(found->text.data, found->text.length);

@@ -89,12 +89,8 @@ static bool on_files(struct repl *repl, int argc, const char **argv)
     return true;
 }
 
-/* Ctrl-C ends a transfer: nothing of it is left. */
 static bool on_transfer(struct repl *repl, int argc, const char **argv)
 {
-    struct interrupter interrupter;
-    if (interrupter_begin(&interrupter, repl->session->husk, repl->messenger, repl->sandbox) < 0)
-        return true;
     int status;
     if (!strcmp(argv[0], ":get"))
         status = receive_path(
@@ -103,15 +99,8 @@ static bool on_transfer(struct repl *repl, int argc, const char **argv)
     else
         status = send_path(repl->session, repl->sandbox,
                            &(struct send_order){.local = argv[1], .to = argc > 2 ? argv[2] : NULL});
-    if (interrupter_end(&interrupter)) {
-        struct husk_health *health = NULL;
-        if (repl->session->error.kind != HUSK_ERROR_CANCELLED &&
-            husk_health(repl->session->husk, &health, NULL) == 0)
-            husk_health_free(health);
-        display_note(&repl->display, "Given up.");
-    } else if (status == 0) {
+    if (status == 0)
         display_note(&repl->display, "%s: done", argv[1]);
-    }
     return true;
 }
 
@@ -126,6 +115,20 @@ static const struct {
     {":get", 2, 3, true, on_transfer},    {":put", 2, 3, true, on_transfer},
 };
 
+/* In the sandbox: Ctrl-C ends it, and nothing of a transfer is left. */
+static bool run_inside(struct repl *repl, size_t index, int argc, const char **argv)
+{
+    struct interrupter interrupter;
+    if (!repl_sandbox(repl) ||
+        interrupter_begin(&interrupter, repl->session->husk, repl->messenger, repl->sandbox) < 0)
+        return true;
+    terminal_hush();
+    bool goes_on = commands[index].run(repl, argc, argv);
+    terminal_unhush();
+    (void)repl_given_up(repl, &interrupter, &repl->session->error);
+    return goes_on;
+}
+
 static bool dispatch(struct repl *repl, int argc, const char **argv)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
@@ -134,7 +137,8 @@ static bool dispatch(struct repl *repl, int argc, const char **argv)
         if (argc < commands[i].least || argc > commands[i].most)
             break;
         repl->session->error = (struct husk_error){};
-        return commands[i].inside && !repl_sandbox(repl) ? true : commands[i].run(repl, argc, argv);
+        return commands[i].inside ? run_inside(repl, i, argc, argv)
+                                  : commands[i].run(repl, argc, argv);
     }
     display_note(&repl->display, "There is no %s, or it wants other words. :help tells.", argv[0]);
     return true;

@@ -55,7 +55,14 @@ static void advance(struct display *display, unsigned width, unsigned taken)
     }
 }
 
-/* Where the cursor is after a text that is defused: the only sequences in it end with m or K. */
+static unsigned min(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Where the cursor is after a text that is defused: the only sequences in it end with m or K. Behind the last column a terminal does not go, neither
+ * for a tab nor, until the next character, for one that fills it; where terminals differ, rather a row too few is counted than one too many,
+ * for what is above the cell is not the cell's to take back. */
 static void follow(struct display *display, const char *text, size_t length)
 {
     unsigned width = terminal_width(STDOUT_FILENO);
@@ -74,9 +81,11 @@ static void follow(struct display *display, const char *text, size_t length)
         } else if (c == L'\r') {
             display->column = 0;
         } else if (c == L'\b') {
+            display->column = min(display->column, width - 1);
             display->column -= display->column > 0;
         } else if (c == L'\t') {
-            display->column += TAB_WIDTH - display->column % TAB_WIDTH;
+            unsigned stop = display->column + TAB_WIDTH - display->column % TAB_WIDTH;
+            display->column = min(stop, width - 1);
         } else if (c == 0x1b) {
             while (step < length - i && !strchr("mK", text[i + step]))
                 step++;
@@ -124,11 +133,9 @@ static int write_line(struct display *display, const char *text, size_t length)
 /* In the colour of a terminal, if it has some. */
 static int write_coloured(struct display *display, const char *colour, const char *text)
 {
-    char line[512];
     bool on = display->colours && *colour;
-    int length = snprintf(line, sizeof line, "%s%s%s", on ? colour : "", text, on ? "\033[0m" : "");
-    size_t shown = length < (int)sizeof line ? (size_t)length : sizeof line - 1;
-    return write_plain(display, line, utf8_cut(line, shown, shown));
+    return (on && write_plain(display, colour, strlen(colour))) ||
+           write_plain(display, text, strlen(text)) || (on && write_plain(display, "\033[0m", 4));
 }
 
 /* --- taking back ---------------------------------------------------------------------------------- */
@@ -171,7 +178,8 @@ static int save_figure(struct display *display, const struct husk_output *figure
     _cleanup_buffer_ struct buffer line = {};
     (void)buffer_printf(&line, "[%s %s/%s, %s]", update ? "figure again in" : "figure saved as",
                         display->figures.folder, name, size);
-    return write_coloured(display, "\033[2m", buffer_text(&line)) || write_plain(display, "\n", 1);
+    const char *text = buffer_text(&line);
+    return write_coloured(display, "\033[2m", text ? text : "") || write_plain(display, "\n", 1);
 }
 
 static int show_figure(struct display *display, const struct husk_output *figure, bool update)

@@ -13,6 +13,7 @@
 #include "base/fdio.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "command/state_path.h"
 #include "command/wide.h"
 #include "husk/limits.h"
 
@@ -24,25 +25,11 @@ struct history {
 
 /* --- where ---------------------------------------------------------------------------------------- */
 
-/* Make the folders of a path, for this user alone. */
-static void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 static int open_file(void)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if ((!state || *state != '/') && (!home || *home != '/'))
+    _cleanup_free_ char *path = state_path("history");
+    if (!path)
         return -1;
-    _cleanup_free_ char *path = state && *state == '/'
-                                    ? must_format("%s/husk/history", state)
-                                    : must_format("%s/.local/state/husk/history", home);
-    make_folders(path);
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat status;
     if (fd >= 0 && (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)))

@@ -1,14 +1,9 @@
 #include "command/repl_terminal.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/buffer.h"
-#include "base/fdio.h"
-#include "husk/limits.h"
+#include "command/terminal.h"
 
 static struct termios usual;
 static bool hushed;
@@ -41,32 +36,7 @@ void terminal_unhush(void)
     hushed = false;
 }
 
-/* Byte for byte: what follows the line is for whoever reads next. */
-static char *read_line(int stop, bool *stopped)
-{
-    _cleanup_buffer_ struct buffer line = BUFFER_LIMITED(MAX_STDIN_BYTES);
-    for (;;) {
-        struct pollfd ready[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                                 {.fd = stop, .events = POLLIN}};
-        char byte;
-        if (poll(ready, ARRAY_LENGTH(ready), -1) < 0 && errno != EINTR)
-            return NULL;
-        *stopped = ready[1].revents;
-        if (*stopped)
-            return NULL;
-        if (!ready[0].revents)
-            continue;
-        ssize_t got = read_some(STDIN_FILENO, &byte, 1);
-        if (got < 0 || (got == 0 && line.length == 0))
-            return NULL;
-        if (got == 0 || byte == '\n')
-            return buffer_take(&line);
-        if (buffer_append(&line, &byte, 1) < 0)
-            return NULL;
-    }
-}
-
-void terminal_ask_begin(bool password)
+void terminal_listen(bool password)
 {
     if (hushed)
         set_mode(!password, true);
@@ -75,7 +45,7 @@ void terminal_ask_begin(bool password)
 char *terminal_ask(int stop, bool *stopped)
 {
     *stopped = false;
-    char *line = read_line(stop, stopped);
+    char *line = terminal_read_until(stop, stopped);
     if (hushed)
         set_mode(false, false);
     return line;

@@ -8,7 +8,7 @@ void terminal_hush(void);
 /* As it was. */
 void terminal_unhush(void);
 
-/* What is typed from now on is an answer, and shown unless it is a password: before the question is. */
-void terminal_ask_begin(bool password);
-/* The line that is typed, for free(). NULL: Ctrl-D (then *stopped is false), or `stop` became readable. The terminal is hushed afterwards. */
+/* A question is about to be shown: from now on what is typed is, too, unless it is a password. */
+void terminal_listen(bool password);
+/* A line that is typed, for free(). NULL: Ctrl-D (then *stopped is false), or `stop` became readable. The terminal is hushed again afterwards. */
 char *terminal_ask(int stop, bool *stopped);

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fdio.h"
 #include "command/exit_status.h"
 #include "command/interruption.h"
+#include "command/say.h"
 
 bool session_begin(struct session *session, const struct invocation *invocation, int argc,
                    char **argv)
@@ -46,11 +46,11 @@ int session_failed(const struct session *session)
     return exit_with_error(&session->error);
 }
 
-int session_print(const char *json)
+int session_print(const char *text)
 {
-    return write_all(STDOUT_FILENO, json, strlen(json)) < 0 || write_all(STDOUT_FILENO, "\n", 1) < 0
-               ? EXIT_LOCAL
-               : EXIT_GOOD;
+    bool good =
+        say_text(STDOUT_FILENO, text, strlen(text)) == 0 && say_text(STDOUT_FILENO, "\n", 1) == 0;
+    return good ? EXIT_GOOD : EXIT_LOCAL;
 }
 
 int session_success(const struct session *session, ...)

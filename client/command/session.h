@@ -26,7 +26,7 @@ void session_free(struct session *session);
 
 /* The exit status of session->error, which is said. */
 int session_failed(const struct session *session);
-/* Print what the service said, and a line feed. */
-int session_print(const char *json);
+/* Print what the service said, its JSON or an id, and a line feed; on a terminal defused. */
+int session_print(const char *text);
 /* `{"status":"success", …}` for --json where the library has no answer to show; pairs of names and values, then NULL. Nothing without --json. */
 int session_success(const struct session *session, ...) __attribute__((sentinel));

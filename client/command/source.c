@@ -19,9 +19,9 @@ int source_read(const char *path, size_t limit, struct buffer *ret, struct failu
         return fail(why, errno, "'%.150s' cannot be read", shown);
     for (;;) {
         char block[64 * KIB];
-        ssize_t n = read(fd, block, sizeof block);
+        ssize_t n = read_some(fd, block, sizeof block);
         if (n < 0)
-            return fail(why, errno, "'%.150s' cannot be read", shown);
+            return fail(why, (int)n, "'%.150s' cannot be read", shown);
         if (n == 0)
             return 0;
         if (ret->length + (size_t)n > limit)

@@ -106,8 +106,10 @@ void table_print(const struct table *table, bool terminal)
     size_t columns = columns_of(table);
     if (terminal)
         table_draw(table, terminal_width(STDOUT_FILENO), terminal_has_colours(STDOUT_FILENO), &out);
-    for (size_t i = 0; !terminal && i < table->count; i++)
-        (void)buffer_printf(&out, "%s%s", table->cells[i], (i + 1) % columns ? "\t" : "\n");
+    for (size_t i = 0; !terminal && i < table->count; i++) {
+        _cleanup_free_ char *cell = safe(table->cells[i]);
+        (void)buffer_printf(&out, "%s%s", cell, (i + 1) % columns ? "\t" : "\n");
+    }
     (void)write_all(STDOUT_FILENO, out.data, out.length);
 }
 

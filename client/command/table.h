@@ -21,6 +21,7 @@ struct table {
 void table_add(struct table *table, const char *const *cells);
 /* For people: titles, columns below each other, cut to `width`, defused. */
 void table_draw(const struct table *table, size_t width, bool colours, struct buffer *out);
-/* To standard output. On a terminal as table_draw() does it. Else: no titles, cells as they are with tabs between them. */
+/* To standard output. On a terminal as table_draw() does it. Else: no titles, cells with tabs between them, defused as well: a row is one line,
+ * whatever names are in it. */
 void table_print(const struct table *table, bool terminal);
 void table_free(struct table *table); /* what is in it */

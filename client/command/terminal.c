@@ -1,5 +1,7 @@
 #include "command/terminal.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "base/attributes.h"
 #include "base/buffer.h"
 #include "base/fdio.h"
+#include "command/interruption.h"
 #include "husk/limits.h"
 
 enum {
@@ -71,16 +74,26 @@ size_t terminal_fitting(const char *text, size_t columns)
     return at;
 }
 
-/* Byte for byte, without stdio: the rest of the input is for whoever reads next, and a signal ends it. */
-static char *read_line(void)
+char *terminal_read_until(int stop, bool *stopped)
 {
     _cleanup_buffer_ struct buffer line = BUFFER_LIMITED(MAX_STDIN_BYTES);
     for (;;) {
+        struct pollfd ready[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                 {.fd = stop, .events = POLLIN}};
         char byte;
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n < 0 || (n == 0 && line.length == 0))
+        if (poll(ready, ARRAY_LENGTH(ready), -1) < 0 && errno != EINTR)
             return NULL;
-        if (n == 0 || byte == '\n')
+        *stopped = ready[1].revents;
+        if (*stopped)
+            return NULL;
+        if (!ready[0].revents)
+            continue;
+        ssize_t got = read_some(STDIN_FILENO, &byte, 1);
+        if (got == -EAGAIN)
+            continue;
+        if (got < 0 || (got == 0 && line.length == 0))
+            return NULL;
+        if (got == 0 || byte == '\n')
             return buffer_take(&line);
         if (buffer_append(&line, &byte, 1) < 0)
             return NULL;
@@ -96,7 +109,8 @@ char *terminal_read_line(bool password)
         silent.c_lflag &= ~(tcflag_t)ECHO;
         (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
     }
-    char *line = read_line();
+    bool stopped;
+    char *line = terminal_read_until(interruption_descriptor(), &stopped);
     if (hide) {
         (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
         (void)write_all(STDERR_FILENO, "\n", 1);

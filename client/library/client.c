@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/attributes.h"
-#include "base/text.h"
+#include "base/loopback.h"
 #include "husk/limits.h"
 #include "husk/version.h"
 #include "library/complaint.h"
@@ -35,11 +35,6 @@ static void free_curl_text(char **text)
 static void free_curl_url(CURLU **url)
 {
     curl_url_cleanup(*url);
-}
-
-static bool is_loopback(const char *host)
-{
-    return !strcasecmp(host, "localhost") || !strcmp(host, "[::1]") || starts_with(host, "127.");
 }
 
 /* What is wrong with the address, or NULL. */

@@ -153,12 +153,16 @@ def test_interrupt_code(husk, service):
     assert ended(child)[0] == 130 and service.sandboxes() == {}
 
 
-def test_interrupt_a_question(husk, service):
+@pytest.mark.parametrize("key, status", [("c", 130), ("\\", 131)])
+def test_interrupt_a_question(husk, service, key, status):
+    """The terminal shows again what is typed."""
     child = husk.terminal("run", "-c", "import getpass; getpass.getpass('secret: ')")
     child.expect_exact("secret: ")
     child.waitnoecho()
-    child.sendintr()
-    assert ended(child)[0] == 130 and service.sandboxes() == {}
+    child.sendcontrol(key)
+    child.expect_exact("\n")
+    host.until(child.getecho, 30, "the echo")
+    assert ended(child)[0] == status and service.sandboxes() == {}
 
 
 def test_interrupt_a_command(husk, sandbox):

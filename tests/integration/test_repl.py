@@ -50,7 +50,7 @@ def test_without_colours(start):
 def test_a_block_wants_more_lines(prompt):
     """By the kernel's own judgement, with its indentation; a blank line ends it."""
     prompt.send("for i in range(2):", ENTER)
-    prompt.until(lambda: prompt.screen.cursor.x == 12, "the indentation")
+    prompt.until(lambda: prompt.line() == "   ...:" and prompt.screen.cursor.x == 12, "the indentation")
     prompt.send("print('line', i)", ENTER)
     second = "   ...:     print('line', i)"
     prompt.until(lambda: second in prompt.lines() and prompt.line() == "   ...:", "the third line")
@@ -62,7 +62,7 @@ def test_a_block_wants_more_lines(prompt):
 
 def test_all_lines_of_a_cell_can_be_edited(prompt):
     prompt.send("for i in [1]:", ENTER)
-    prompt.until(lambda: prompt.screen.cursor.x == 12, "the indentation")
+    prompt.until(lambda: prompt.line() == "   ...:" and prompt.screen.cursor.x == 12, "the indentation")
     prompt.send("print(i)", UP, END, LEFT, LEFT, ", 2")
     prompt.until_line("In [1]: for i in [1, 2]:")
     prompt.send(DOWN, END, ENTER, ENTER)
@@ -173,7 +173,7 @@ def test_completion_in_the_second_line(knowing):
     prompt = knowing
     prompt.run("value_one = 1", 2)
     prompt.send("if True:", ENTER)
-    prompt.until(lambda: prompt.screen.cursor.x == 12, "the indentation")
+    prompt.until(lambda: prompt.line() == "   ...:" and prompt.screen.cursor.x == 12, "the indentation")
     prompt.send("名字 = value", TAB)
     prompt.until_line("   ...:     名字 = value_one")
 
@@ -245,7 +245,7 @@ def test_history_is_bounded(start, folder):
 
 def test_control_c_drops_the_cell(prompt):
     prompt.send("for i in range(2):", ENTER)
-    prompt.until(lambda: prompt.screen.cursor.x == 12, "the indentation")
+    prompt.until(lambda: prompt.line() == "   ...:" and prompt.screen.cursor.x == 12, "the indentation")
     prompt.send("half a li", CONTROL_C)
     prompt.until_prompt(1)
     prompt.run("'alive'", 2)

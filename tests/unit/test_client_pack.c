@@ -161,6 +161,59 @@ static void failures(void **state)
     assert_null(pack_free(NULL));
 }
 
+/* Once it has begun, a link in the place of a folder leads nowhere. */
+static void race(void **state)
+{
+    (void)state;
+    char elsewhere[32], piece[1024];
+    struct pack *pack;
+    struct failure why = {};
+    _cleanup_buffer_ struct buffer tar = {};
+    make_directory(elsewhere);
+    _cleanup_free_ char *secret = must_format("%s/secret", elsewhere);
+    int fd = open(secret, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write_all(fd, "outside", 7), 0);
+    close_fd(fd);
+    _cleanup_free_ char *large = must_alloc(300001);
+    write_text("a/large", memset(large, 'x', 300000));
+    assert_int_equal(mkdir(below("z"), 0755), 0);
+    write_text("z/secret", "own");
+    assert_int_equal(pack_new(&(struct pack_order){.folder = top}, &pack, &why), 0);
+    assert_int_equal(pack_read(piece, 1, pack), 1);
+    _cleanup_free_ char *moved = must_format("%s/moved", elsewhere);
+    assert_int_equal(rename(below("z"), moved), 0);
+    assert_int_equal(symlink(elsewhere, below("z")), 0);
+    ptrdiff_t n;
+    while ((n = pack_read(piece, sizeof piece, pack)) > 0)
+        assert_int_equal(buffer_append(&tar, piece, (size_t)n), 0);
+    assert_null(memmem(tar.data, tar.length, "outside", 7));
+    /* It is a link by now, and one that leads out. */
+    assert_int_equal(n, 0);
+    assert_int_equal(pack_counts(pack)->left_out, 3);
+    pack_free(pack);
+    _cleanup_free_ char *command = must_format("rm -rf %s", elsewhere);
+    assert_int_equal(system(command), 0);
+}
+
+static void deep(void **state)
+{
+    (void)state;
+    struct pack *pack;
+    struct failure why = {};
+    int folder = open(top, O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(mkdirat(folder, "d", 0755), 0);
+        int inner = openat(folder, "d", O_RDONLY | O_DIRECTORY);
+        assert_true(inner >= 0);
+        close_fd(folder);
+        folder = inner;
+    }
+    close_fd(folder);
+    int before = open_descriptors();
+    assert_int_equal(pack_new(&(struct pack_order){.folder = top}, &pack, &why), -ELOOP);
+    assert_int_equal(open_descriptors(), before);
+}
+
 static void links(void **state)
 {
     (void)state;
@@ -190,6 +243,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(packs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(excludes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(race, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deep, set_up, tear_down),
         cmocka_unit_test(links),
     };
     (void)setlocale(LC_ALL, "C.UTF-8");
