@@ -12,10 +12,7 @@
 #include "base/text.h"
 
 enum {
-    /* As short as the kernel's least quota allows: with the usual 100 ms a sandbox on two cores has both of them for 50 ms, and everybody
-     * else waits so long. */
-    LEAST_PERIOD_MICROS = 10000,
-    LEAST_QUOTA_MICROS = 1000,
+    CPU_PERIOD_MICROS = 100000,
     LARGEST_STAT_FILE = 16 * 1024
 };
 
@@ -51,13 +48,6 @@ static int write_setting(const struct cgroup *cgroup, const struct setting *sett
     return 0;
 }
 
-static uint64_t cpu_period(uint32_t cpu_millis)
-{
-    uint64_t millis = cpu_millis ? cpu_millis : 1;
-    uint64_t needed = ((uint64_t)LEAST_QUOTA_MICROS * 1000 + millis - 1) / millis;
-    return needed > LEAST_PERIOD_MICROS ? needed : LEAST_PERIOD_MICROS;
-}
-
 int cgroup_set_limits(const struct cgroup *cgroup, const struct sandbox_limits *limits,
                       struct failure *why)
 {
@@ -75,15 +65,14 @@ int cgroup_set_limits(const struct cgroup *cgroup, const struct sandbox_limits *
     static const struct setting pids = {CONTROLLER_PIDS, "pids.max", "pids.max"};
 
     uint64_t bytes = limits->memory_bytes + limits->disk_bytes;
-    uint64_t period_micros = cpu_period(limits->cpu_millis);
-    uint64_t micros = limits->cpu_millis * period_micros / 1000;
+    uint64_t micros = (uint64_t)limits->cpu_millis * CPU_PERIOD_MICROS / 1000;
     char sockets_text[24], memory_text[24], period_text[24], quota_text[24], cpu_text[48],
         pids_text[24];
     (void)snprintf(sockets_text, sizeof sockets_text, "%" PRIu64, limits->memory_bytes / 4);
     (void)snprintf(memory_text, sizeof memory_text, "%" PRIu64, bytes);
-    (void)snprintf(period_text, sizeof period_text, "%" PRIu64, period_micros);
+    (void)snprintf(period_text, sizeof period_text, "%d", CPU_PERIOD_MICROS);
     (void)snprintf(quota_text, sizeof quota_text, "%" PRIu64, micros);
-    (void)snprintf(cpu_text, sizeof cpu_text, "%" PRIu64 " %" PRIu64, micros, period_micros);
+    (void)snprintf(cpu_text, sizeof cpu_text, "%" PRIu64 " %d", micros, CPU_PERIOD_MICROS);
     (void)snprintf(pids_text, sizeof pids_text, "%" PRIu32, limits->pids);
 
     const struct {
