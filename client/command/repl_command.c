@@ -122,9 +122,7 @@ static bool run_inside(struct repl *repl, size_t index, int argc, const char **a
     if (!repl_sandbox(repl) ||
         interrupter_begin(&interrupter, repl->session->husk, repl->messenger, repl->sandbox) < 0)
         return true;
-    terminal_hush();
     bool goes_on = commands[index].run(repl, argc, argv);
-    terminal_unhush();
     (void)repl_given_up(repl, &interrupter, &repl->session->error);
     return goes_on;
 }

@@ -75,7 +75,7 @@ class Caller(threading.Thread):
             box = Box(self.service.adopt(answer.json()["sandbox_id"]), name)
             if self.answered(box, box.sandbox.post("execute", data=b"n = 0")):
                 self.boxes.append(box)
-        elif answer.status_code not in AWAY:
+        elif answer.status_code not in AWAY and "kernel did not start" not in answer.text:  # it was killed with its zygote
             self.wrong.append(f"create: {answer.status_code} {answer.text[:300]}")
 
     def settle(self, box, answer):
@@ -178,7 +178,10 @@ class Vandal:
         self.kill(self.keepers())
 
     def zygote_processes(self):
-        return [p for p in host.processes() if "/opt/husk/zygote.py" in p.arguments and p.in_cgroup(self.service.tree)]
+        """Not the kernels that one has just forked and that look the same still."""
+        keepers = {p.pid for p in self.keepers()}
+        found = [p for p in host.processes() if "/opt/husk/zygote.py" in p.arguments and p.parent in keepers]
+        return [p for p in found if p.in_cgroup(self.service.tree)]
 
     def zygotes(self):
         self.kill(self.zygote_processes())
