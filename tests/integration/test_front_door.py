@@ -115,7 +115,8 @@ def test_refused_and_closed(service, case):
     assert b"<html" not in received.lower()
 
 
-# A chunked body is where old libraries are lenient; nothing is read after it.
+# A chunked body is where libmicrohttpd 0.9 is lenient: nothing is read after it. From 1.0 on it is strict, and what follows a
+# body that is well-formed is the next request.
 CHUNKED = {
     "plain": b"3\r\nabc\r\n0\r\n\r\n",
     "extensions": b'3;x="y"\r\nabc\r\n0;z\r\n\r\n',
@@ -127,9 +128,10 @@ CHUNKED = {
 
 @pytest.mark.parametrize("case", CHUNKED)
 def test_after_a_chunked_body(service, case):
-    data = POST + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKED[case] + HIDDEN
-    received, closed = converse(service, data)
-    assert closed and statuses(received) in ([404], [400]) and b"hidden" not in received, received
+    following = HIDDEN.removesuffix(b"\r\n") + b"Connection: close\r\n\r\n"
+    received, closed = converse(service, POST + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKED[case] + following)
+    clear = case != "bare LFs"
+    assert closed and statuses(received) in [[404], [400], *([[404, 200]] if clear else [])], received
 
 
 @pytest.mark.parametrize(
