@@ -11,7 +11,7 @@
  * Compile with `pkg-config --cflags --libs husk`. client/examples has whole programs.
  *
  * Results. Every function that can fail returns 0, or a negative number: minus one of enum husk_error_kind. What it gives back
- * through `ret` is set only when it returned 0. `error` may be NULL; it is the caller's, filled only on failure, and owns nothing.
+ * through `ret` is set only when it returned 0. `error` may be NULL; it is the caller's, what it holds counts only on failure, and it owns nothing.
  * A Python exception or an exit code is no failure: the call worked, and the result tells of it.
  *
  * Memory. What is given back is the caller's and has a function of its own that frees it (NULL is fine); everything that it
