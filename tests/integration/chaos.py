@@ -70,12 +70,15 @@ class Caller(threading.Thread):
     def create(self):
         self.made += 1
         name = f"box-{self.number}-{self.made}"
+        blows = self.service.blows_to_forks
         answer = self.service.post("/sandbox/create", json={"name": name, "memory_mb": 256})
         if answer.status_code == 200:
             box = Box(self.service.adopt(answer.json()["sandbox_id"]), name)
             if self.answered(box, box.sandbox.post("execute", data=b"n = 0")):
                 self.boxes.append(box)
-        elif answer.status_code not in AWAY and "kernel did not start" not in answer.text:  # it was killed with its zygote
+        elif answer.status_code in AWAY or (blows != self.service.blows_to_forks and "kernel did not start" in answer.text):
+            pass  # its kernel was killed with the zygote, while we waited
+        else:
             self.wrong.append(f"create: {answer.status_code} {answer.text[:300]}")
 
     def settle(self, box, answer):
@@ -158,6 +161,10 @@ class Vandal:
         what()
         self.done[what.__name__] = self.done.get(what.__name__, 0) + 1
 
+    def kill_forkers(self, processes):
+        self.service.blows_to_forks += 1
+        self.kill(processes)
+
     def kill(self, processes):
         for process in processes:
             try:
@@ -175,7 +182,7 @@ class Vandal:
         return [p for p in self.service.programs("husk-keeper") if p.state != "Z"]
 
     def keeper(self):
-        self.kill(self.keepers())
+        self.kill_forkers(self.keepers())
 
     def zygote_processes(self):
         """Not the kernels that one has just forked and that look the same still."""
@@ -184,11 +191,11 @@ class Vandal:
         return [p for p in found if p.in_cgroup(self.service.tree)]
 
     def zygotes(self):
-        self.kill(self.zygote_processes())
+        self.kill_forkers(self.zygote_processes())
 
     def all_at_once(self):
         self.service.back.clear()
-        self.kill(self.keepers() + self.zygote_processes())
+        self.kill_forkers(self.keepers() + self.zygote_processes())
         self.service.stop(signal.SIGKILL)
         self.service.start()
         self.service.back.set()

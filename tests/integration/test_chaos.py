@@ -19,6 +19,7 @@ def test_chaos(private):
     print(f"HUSK_CHAOS_SEED={SEED} repeats the order of the blows, not their moments")
     service = private(pool=2).start()
     service.back = threading.Event()
+    service.blows_to_forks = 0  # to what new kernels come from
     service.back.set()
     end = time.monotonic() + SECONDS
     callers = [Caller(service, number, end) for number in range(CALLERS)]
